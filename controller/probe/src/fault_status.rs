@@ -134,6 +134,11 @@ impl FaultStatus {
         }
     }
 
+    /// Tells whether a fault was taken and never cleared.
+    pub(crate) fn shows_fault(&self) -> bool {
+        self.cfsr.unwrap_or(0) | self.hfsr.unwrap_or(0) != 0
+    }
+
     /// Tells whether any of the given bits of the configurable fault status is set.
     pub(crate) fn has(&self, bits: u32) -> bool {
         self.cfsr.is_some_and(|cfsr| cfsr & bits != 0)

@@ -88,7 +88,7 @@ impl DebugRig {
         let show = move |launch: super::Launched| drop(launches.send(launch));
         self.machine.watch(Box::new(show)).await.unwrap();
         let taken = async {
-            let super::Launched { channels, ready } = launched.recv().await.unwrap();
+            let super::Launched { channels, ready, .. } = launched.recv().await.unwrap();
             ready.start();
             channels
         };

@@ -3,6 +3,7 @@
 //! The owner is a task that ends when its last handle is dropped, and takes the emulator
 //! with it. Everything that changes the instance goes through its one loop.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jig_model::event::BoardEvent;
@@ -392,8 +393,10 @@ impl EmulatorOwner {
         let Some(Ok(channels)) = instance.debug.take().map(NearEnds::into_channels) else {
             return;
         };
+        let Some(exceptions) = instance.exceptions.clone() else { return };
         let (ready, is_ready) = oneshot::channel();
-        watcher(Launched { channels, ready: Ready(ready) });
+        let copying = Arc::clone(&instance.copying);
+        watcher(Launched { channels, exceptions, copying, ready: Ready(ready) });
         let _ = tokio::time::timeout(ANSWER, is_ready).await;
     }
 
@@ -672,13 +675,16 @@ impl Running {
     }
 
     async fn reset(&mut self, context: &BindContext) -> Result<(), MonitorError> {
-        let monitor = &mut self.instance.monitor;
-        monitor.call("stop", ANSWER).await?;
+        self.stop().await?;
         context.sink.drained().await;
+        let monitor = &mut self.instance.monitor;
         monitor.call("system_reset", ANSWER).await?;
         let by_host =
             |event: &MachineEvent| matches!(event, MachineEvent::Reset { by_guest: false, .. });
         monitor.wait_for("system_reset", ANSWER, by_host).await?;
+        if let Some(exceptions) = &self.instance.exceptions {
+            exceptions.forget();
+        }
         // What the target did before belongs to the boot before.
         for event in self.instance.monitor.take_early() {
             self.hear(Arrival::Event(event), context);
@@ -706,6 +712,9 @@ impl Running {
                 return;
             }
             Arrival::Event(MachineEvent::Reset { by_guest, reason }) => {
+                if let Some(exceptions) = &self.instance.exceptions {
+                    exceptions.forget();
+                }
                 BoardEvent::Reset { by_target: by_guest, reason }
             }
             Arrival::Event(MachineEvent::Watchdog { action }) => BoardEvent::Watchdog { action },

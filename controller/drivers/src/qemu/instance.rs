@@ -7,6 +7,7 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use jig_model::Cause;
@@ -21,6 +22,7 @@ use tokio::sync::Notify;
 use super::command_line::{FarEnds, PlaceholderValues, arguments, own_consoles, port_names};
 use super::console_pipe::ConsoleEnds;
 use super::debug::{ChannelPairs, NearEnds};
+use super::exceptions::ExceptionLog;
 use super::guest_stderr::{GuestStderr, GuestTextStart};
 use super::identity::check_machine;
 use super::monitor::{Monitor, MonitorError};
@@ -45,6 +47,10 @@ pub(super) struct Instance {
     pub(super) bell: Arc<Notify>,
     /// Near ends of the debug channels, until a caller takes them.
     pub(super) debug: Option<NearEnds>,
+    /// What it reports of its core's exceptions, where it has debug channels.
+    pub(super) exceptions: Option<ExceptionLog>,
+    /// Set while a watcher holds the machine, which it lets run afterwards.
+    pub(super) copying: Arc<AtomicBool>,
     stderr: File,
     /// Length of standard error when the machine was let go: what came before is start-up talk.
     quiet_from: u64,
@@ -81,6 +87,11 @@ impl Instance {
             inherit.extend(far);
             near
         });
+        let exceptions = debug.is_some().then(ExceptionLog::make).transpose();
+        let exceptions = exceptions.map_err(failed("make the pipe for the core's exceptions"))?;
+        let (exceptions, exceptions_far) = exceptions.unzip();
+        let exceptions_fd = exceptions_far.as_ref().map(AsRawFd::as_raw_fd);
+        inherit.extend(exceptions_far);
         let stderr_path = context.evidence.join(format!("emulator-{serial}.stderr"));
         let stderr = open_log(&stderr_path).map_err(|error| {
             DriverError::new(Cause::StorageFailed, format!("write {}", stderr_path.display()))
@@ -108,6 +119,7 @@ impl Instance {
         let far = FarEnds {
             monitor: inherit[0].as_raw_fd(),
             debug: debug_far,
+            exceptions: exceptions_fd,
             consoles: ends.iter().map(ConsoleEnds::path).collect(),
         };
         let image_set = image_set_dir(context, emulation)?;
@@ -151,7 +163,8 @@ impl Instance {
         let quiet_from = stderr.metadata().map_or(0, |m| m.len());
         // Set once: the machine has not run yet.
         let _ = guest_text.set(quiet_from);
-        Ok(Self { process, monitor, bell, debug, stderr, quiet_from })
+        let copying = Arc::default();
+        Ok(Self { process, monitor, bell, debug, exceptions, copying, stderr, quiet_from })
     }
 
     /// Lets the machine run.

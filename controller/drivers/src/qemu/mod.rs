@@ -19,6 +19,7 @@ pub mod debug;
 mod debug_tests;
 mod emulator;
 mod ending;
+mod exceptions;
 mod guest_stderr;
 mod identity;
 mod instance;
@@ -33,5 +34,6 @@ mod tests;
 mod trial;
 
 pub use emulator::QemuFactory;
+pub use exceptions::{ExceptionLog, Exceptions, OpenException, TrapTaken};
 pub use machine::Machine;
 pub use order::{AtLaunch, Launched, Ready, Watcher};

@@ -1,5 +1,7 @@
 //! What the owner of an emulator is asked for, by the handles that speak for it.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use jig_model::Cause;
@@ -9,6 +11,7 @@ use jig_model::protocol::{CheckReport, DriverError, PowerState};
 use tokio::sync::{mpsc, oneshot};
 
 use super::debug::DebugChannels;
+use super::exceptions::ExceptionLog;
 
 /// What a machine holds when it is launched for a debugger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +27,10 @@ pub enum AtLaunch {
 pub struct Launched {
     /// Its debug channels.
     pub channels: DebugChannels,
+    /// What is reported of its exceptions once the monitor was told to log them.
+    pub exceptions: ExceptionLog,
+    /// To be set while the watcher holds the running machine: it is not halted meanwhile.
+    pub copying: Arc<AtomicBool>,
     /// Lets it run.
     pub ready: Ready,
 }

@@ -12,20 +12,22 @@
 //! a quiet period is longer than it has to be. Time in which one of them ran is never lost, so a
 //! guest that keeps its emulator busy does not make the host look starved.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use jig_model::Cause;
 use jig_model::protocol::{BoxFuture, DriverError, RunControl};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::emulator::{EmulatorHandle, EmulatorOwner, Running};
 use super::instance::ANSWER;
 use super::monitor::{Arrival, MonitorError};
 use super::order::EmulatorOrder;
 
-/// How long the fault watch may hold the machine: it copies registers and RAM in a few
-/// milliseconds, and a machine that it holds must not be taken for one that is halted here.
-const COPIED: Duration = Duration::from_millis(500);
+/// How long the fault watch may hold the machine, which must not be taken for one that is halted
+/// here. It copies registers and RAM in a few milliseconds, and on a host with far too much to do in
+/// a second.
+const COPIED: Duration = Duration::from_secs(2);
 
 /// Pause between two looks at a machine that the fault watch holds.
 const MOMENT: Duration = Duration::from_millis(2);
@@ -48,11 +50,11 @@ impl EmulatorOwner {
         let running = self.instance.as_mut().filter(|running| running.can_be_halted());
         let Some(running) = running else { return Ok(false) };
         let stopped = match running.let_copy().await {
-            Ok(()) => running.instance.monitor.call("stop", ANSWER).await,
+            Ok(()) => running.stop().await,
             Err(error) => Err(error),
         };
         match stopped {
-            Ok(_) => {
+            Ok(()) => {
                 running.pulse = None;
                 running.halted = true;
                 for event in running.instance.monitor.take_early() {
@@ -78,6 +80,7 @@ impl EmulatorOwner {
         let Some(running) = running else { return Ok(()) };
         running.halted = false;
         running.pulse = None;
+        running.copied().await;
         match running.instance.monitor.call("cont", ANSWER).await {
             Ok(_) => Ok(()),
             Err(MonitorError::Closed) => {
@@ -101,6 +104,33 @@ impl EmulatorOwner {
 impl Running {
     fn can_be_halted(&self) -> bool {
         !self.debugged && !self.instance.process.is_stopped()
+    }
+
+    /// Stops the machine, and again if the fault watch has let it go meanwhile: a breakpoint may be
+    /// hit at this very moment, and a copy that has begun ends by letting the machine run.
+    pub(super) async fn stop(&mut self) -> Result<(), MonitorError> {
+        let deadline = Instant::now() + COPIED;
+        loop {
+            self.instance.monitor.call("stop", ANSWER).await?;
+            if self.halted || Instant::now() >= deadline {
+                return Ok(());
+            }
+            let answer = self.instance.monitor.call("query-status", ANSWER).await?;
+            let at_breakpoint = answer.get("status").and_then(|s| s.as_str()) == Some("debug");
+            if !at_breakpoint && !self.instance.copying.load(Ordering::Acquire) {
+                return Ok(());
+            }
+            sleep(MOMENT).await;
+        }
+    }
+
+    /// Waits until a copy of the fault watch has ended: it executes code of its own, from which a
+    /// machine that is let run meanwhile would go on.
+    async fn copied(&self) {
+        let deadline = Instant::now() + COPIED;
+        while self.instance.copying.load(Ordering::Acquire) && Instant::now() < deadline {
+            sleep(MOMENT).await;
+        }
     }
 
     /// Waits until the fault watch, if it holds the machine, has let it go.

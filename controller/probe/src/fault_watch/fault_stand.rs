@@ -8,14 +8,21 @@
 //! 1. *The handler does not return.* It is active before and after, and was not entered again.
 //! 2. *Another exception runs above it.* The same, by what the core says of active handlers: a tick
 //!    may be busy above UsageFault, and NMI interrupts HardFault.
+//!    The emulator tells which exceptions the core has entered and not left.
 //! 3. *The fault repeats.* The handler returns to the instruction that it was entered for, which
 //!    faults again at once, twice in a row. The return address on the stack tells this from a
 //!    handler that steps over the instruction, and the next instruction from one that has ended the
-//!    cause: neither proves a fault, however often the program comes by.
+//!    cause: neither proves a fault, however often the program comes by. Handlers are those of the
+//!    vector table and those that were entered, so a table that was moved hides none.
+//!
+//! A fault whose handler has returned, which nothing was printed after and which the status registers
+//! still show, is told as one that may not be over: the handler may have left it to an endless loop,
+//! or have stepped over it without clearing it. Armv6-M has no such registers.
 
 use std::time::Duration;
 
 use jig_drivers::qemu::debug::{ChannelError, DebugChannels, Packets, Stop};
+use jig_drivers::qemu::{ExceptionLog, Exceptions};
 use jig_model::profile::BoardProfile;
 
 use super::capture::{CortexM, irq_active, word};
@@ -56,6 +63,9 @@ pub(super) enum FaultShape {
     },
     /// Its handler returns, and the fault comes again.
     Repeats,
+    /// Nothing was printed since the fault, its handler has returned, and the status registers still
+    /// show it.
+    Uncleared,
 }
 
 /// A core that is in a fault for good.
@@ -70,7 +80,7 @@ pub(super) struct FaultStand {
 /// breakpoints. The machine stands afterwards, without breakpoints.
 pub(super) fn standing_in_fault(
     core: &CortexM,
-    (channels, profile): (&mut DebugChannels, &BoardProfile),
+    (channels, log, profile): (&mut DebugChannels, &ExceptionLog, &BoardProfile),
     watched: &[u32],
     symbols: Option<&Symbols>,
 ) -> Result<Option<FaultStand>, ChannelError> {
@@ -78,11 +88,15 @@ pub(super) fn standing_in_fault(
     let mut packets = Packets::default();
     watched.iter().for_each(|&handler| packets.remove_breakpoint(handler));
     channels.gdb.perform(&packets)?;
+    let first = log.seen();
     let mut handlers = core.fault_handlers(channels, profile)?;
     handlers.extend(watched);
+    // Those that were entered, whatever table of vectors the core had then.
+    let entered = first.handlers.iter().copied();
+    handlers.extend(entered.filter(|&at| profile.holds(u64::from(at), u64::from(at) + 2)));
     handlers.sort_unstable();
     handlers.dedup();
-    let mut faults = FaultLoop { core, profile, channels, handlers, entries: Vec::new() };
+    let mut faults = FaultLoop { core, profile, channels, log, handlers, entries: Vec::new() };
     let before = faults.look(symbols)?.is_some();
     let mut entered = false;
     let mut stop = faults.run()?;
@@ -116,7 +130,11 @@ pub(super) fn standing_in_fault(
         return Ok(None);
     }
     let after = faults.look(symbols)?;
-    Ok(after.filter(|_| entered || before))
+    match after.filter(|_| entered || before) {
+        Some(stands) => Ok(Some(stands)),
+        None if log.seen().faults == first.faults => faults.uncleared(),
+        None => Ok(None),
+    }
 }
 
 /// An entry of a fault's handler that has not returned yet.
@@ -143,6 +161,7 @@ struct FaultLoop<'a> {
     core: &'a CortexM,
     profile: &'a BoardProfile,
     channels: &'a mut DebugChannels,
+    log: &'a ExceptionLog,
     /// First addresses of the handlers of faults.
     handlers: Vec<u32>,
     entries: Vec<Entry>,
@@ -156,8 +175,21 @@ impl FaultLoop<'_> {
         }
         let snapshot = self.core.capture(self.channels, self.profile)?;
         let irq = self.core.kind != CoreKind::Armv6m && irq_active(self.channels)?;
-        let shape = fault_shape(&snapshot, irq, symbols);
+        let reported = reported_shape(&self.log.seen());
+        let shape = reported.or_else(|| fault_shape(&snapshot, irq, symbols));
         Ok(shape.map(|shape| FaultStand { shape, snapshot }))
+    }
+
+    /// Returns the core if the last fault that it took is neither active nor cleared, and nothing was
+    /// printed since.
+    fn uncleared(&mut self) -> Result<Option<FaultStand>, ChannelError> {
+        let seen = self.log.seen();
+        if seen.faults == 0 || seen.printed || reported_shape(&seen).is_some() {
+            return Ok(None);
+        }
+        let snapshot = self.core.capture(self.channels, self.profile)?;
+        let shows = FaultStatus::read(&snapshot).shows_fault();
+        Ok(shows.then_some(FaultStand { shape: FaultShape::Uncleared, snapshot }))
     }
 
     /// Lets the machine run until it enters a handler or comes to an instruction that has faulted;
@@ -235,9 +267,14 @@ impl FaultLoop<'_> {
         if self.returns_to(last.frame)? != Some(pc) {
             return Ok(Some(Return::WentOn));
         }
+        let level = registers[XPSR] & EXCEPTION;
         let registers = self.step()?;
-        if !is_fault(registers[XPSR] & EXCEPTION) {
-            return Ok(Some(Return::WentOn));
+        let entered = registers[XPSR] & EXCEPTION;
+        if !is_fault(entered) {
+            // An interrupt was faster: it returns to the instruction, which was not executed.
+            let interrupted = entered != 0 && entered != level;
+            self.entries.extend(interrupted.then_some(last));
+            return Ok(Some(if interrupted { Return::Entered } else { Return::WentOn }));
         }
         let Some(entry) = self.entry(&registers)? else { return Ok(Some(Return::Entered)) };
         let same = (entry.frame, entry.at) == (last.frame, last.at);
@@ -245,6 +282,14 @@ impl FaultLoop<'_> {
         self.entries.push(Entry { repeats, ..entry });
         Ok(Some(if repeats >= REPEATS { Return::Repeats } else { Return::Entered }))
     }
+}
+
+/// Tells how a core is in a fault by the exceptions that it has entered and not left.
+fn reported_shape(seen: &Exceptions) -> Option<FaultShape> {
+    let running = seen.open.last()?.number;
+    let fault = seen.open.iter().rev().map(|open| open.number).find(|&number| is_fault(number))?;
+    let inside = fault == running;
+    Some(if inside { FaultShape::InHandler } else { FaultShape::Below { fault, running } })
 }
 
 /// Tells whether a core that stands is in a fault at this moment.
@@ -285,6 +330,23 @@ mod tests {
         let bytes = frame.iter().flat_map(|word: &u32| word.to_le_bytes()).collect();
         let memory = vec![MemoryRange { start: STACK.into(), bytes }];
         CoreSnapshot { kind: CoreKind::Armv6m, registers: registers.into(), memory }
+    }
+
+    #[test]
+    fn a_core_is_in_the_fault_that_it_has_entered_and_not_left() {
+        use jig_drivers::qemu::OpenException;
+        for (open, shape) in [
+            (&[][..], None),
+            (&[15], None),
+            (&[3], Some(FaultShape::InHandler)),
+            (&[15, 6], Some(FaultShape::InHandler)),
+            (&[6, 15], Some(FaultShape::Below { fault: 6, running: 15 })),
+            (&[6, 3, 2], Some(FaultShape::Below { fault: 3, running: 2 })),
+        ] {
+            let open = open.iter().map(|&number| OpenException { number, entry: 1 }).collect();
+            let seen = Exceptions { open, ..Exceptions::default() };
+            assert_eq!(reported_shape(&seen), shape, "{seen:?}");
+        }
     }
 
     #[test]

@@ -11,11 +11,14 @@
 //! one thread and about a millisecond.
 //!
 //! *Handlers are found in the vector table of reset.* A program that moves its table
-//! elsewhere has its faults explained only as far as they share handlers.
+//! elsewhere has its stack copied only as far as they share handlers.
+//!
+//! *The emulator reports each exception.* What the core took and left is known whatever its handlers
+//! do to vector tables, cause and status; see `jig_drivers::qemu::ExceptionLog`.
 //!
 //! *RISC-V is looked at when it is asked for.* There, interrupts and faults enter by the same
-//! address, and a breakpoint would stop each tick of a timer. So nothing is watched, and a
-//! post-mortem finds out whether the core stands in a fault; see `riscv/trap.rs` for the proof.
+//! address, and a breakpoint would stop each tick of a timer. So nothing is copied, and a
+//! post-mortem finds out whether the core stands in a fault; see `trap_watch.rs` for the proof.
 //!
 //! *The first faults count.* A fault that repeats is not copied more than a few times.
 //!

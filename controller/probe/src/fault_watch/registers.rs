@@ -1,6 +1,6 @@
 //! The registers of an emulated core at this moment, read while it runs.
 
-use jig_drivers::qemu::Machine;
+use jig_drivers::qemu::{Exceptions, Machine, TrapTaken};
 use jig_model::post_mortem::{FaultSighting, PostMortem};
 use jig_model::protocol::{BoxFuture, DebugPort, DriverError, PostMortemRequest};
 use jig_model::{Cause, chain};
@@ -34,11 +34,26 @@ impl CurrentRegisters {
 
 /// Tells of a core, whose faults are watched, that it may be in one: it executes an exception, above
 /// which a fault's handler may be active, or it has `taken` faults in this boot and may do so again.
-pub(super) fn suspicion(text: &str, taken: u32) -> Option<FaultSighting> {
-    let Some(snapshot) = parse_register_dump(text) else { return sighting(text) };
+pub(super) fn suspicion(text: &str, seen: &Exceptions) -> Option<FaultSighting> {
+    let Some(snapshot) = parse_register_dump(text) else {
+        return sighting(text).or_else(|| reported(seen));
+    };
+    let taken = seen.faults;
     let number = exception_of(&snapshot.registers)?;
     let name = exception_name(number);
     (number != 0 || taken > 0).then_some(FaultSighting { name, proven: false, taken: Some(taken) })
+}
+
+/// Calls that follow each other, from which on they may be one that is never answered.
+const CALLS: u32 = 3;
+
+/// Tells of the last fault that a RISC-V core has reported, and of a call that it has not got over.
+fn reported(seen: &Exceptions) -> Option<FaultSighting> {
+    let unanswered = |call: &&TrapTaken| call.in_a_row >= CALLS || call.interrupted.is_empty();
+    let taken = seen.fault.as_ref().or_else(|| seen.call.as_ref().filter(unanswered))?;
+    let TrapTaken { cause, at, value, .. } = *taken;
+    let what = Trap { cause, at, value, handler: 0 }.what();
+    Some(FaultSighting { name: format!("{what} at {at:#010x}"), proven: false, taken: None })
 }
 
 /// Tells of the fault in which a core is; of a RISC-V core, which fault it took last.
@@ -112,10 +127,23 @@ FPSCR: 00000000\r
             ("81000003", 0, true),
         ] {
             let text = DUMP.replace("81000003", xpsr);
-            let found = suspicion(&text, taken);
+            let seen = Exceptions { faults: taken, ..Exceptions::default() };
+            let found = suspicion(&text, &seen);
             assert_eq!(found.is_some(), suspected, "{xpsr} {taken}");
             // What is suspected has to be found by a post-mortem.
             assert!(found.is_none_or(|found| !found.proven));
+        }
+        let call = |in_a_row, interrupted| TrapTaken {
+            cause: 8,
+            in_a_row,
+            interrupted,
+            ..TrapTaken::default()
+        };
+        for (call, suspected) in
+            [(call(1, vec![]), true), (call(1, vec![64]), false), (call(3, vec![64]), true)]
+        {
+            let seen = Exceptions { call: Some(call), ..Exceptions::default() };
+            assert_eq!(reported(&seen).is_some(), suspected, "{seen:?}");
         }
         assert_eq!(fault_in(" pc       800000a8\r\n mcause   00000002\r\n"), None);
     }

@@ -1,4 +1,4 @@
-//! What is told of a Cortex-M that was stopped though nothing has failed, and is in a fault.
+//! What is told of a core that was stopped though nothing has failed, and is in a fault.
 
 use jig_model::Cause;
 use jig_model::post_mortem::PostMortem;
@@ -6,11 +6,20 @@ use jig_model::protocol::PostMortemRequest;
 
 use super::fault_stand::{FaultShape, fault_shape};
 use super::telling::{RequestSymbols, told_with};
+use super::trap_watch::{TrapFound, TrapShape};
 use crate::debug_info::exception_name;
+use crate::riscv::Trap;
 use crate::{CoreSnapshot, Why};
 
-/// What is added to what is told of a fault that repeats.
-pub(super) const REPEATS: &str = "; its handler returns, and the fault repeats";
+/// What is added to what is told of a fault.
+const REPEATS: &str = "; its handler returns, and the fault repeats";
+const CALL_REPEATS: &str =
+    "; the handler of an environment call (`ecall`) returns to the call itself, which repeats";
+const STANDS_IN_CALL: &str = "; this handles an environment call (`ecall`) and does not return";
+const IN_HANDLER: &str = "; this does not return from: ";
+const NOT_LEFT: &str = "; behind the last output the core has not returned from: ";
+const LEFT_UNCLEARED: &str = "; behind the last output the core took a fault whose handler has \
+     returned, and the fault is still in the status registers";
 
 /// A core that was stopped.
 pub(crate) struct StoppedCore {
@@ -42,6 +51,7 @@ pub(super) fn story_of(
     let best = match shape {
         FaultShape::InHandler | FaultShape::Below { .. } => caught.unwrap_or(snapshot),
         FaultShape::Repeats => snapshot,
+        FaultShape::Uncleared => caught.unwrap_or(snapshot),
     };
     let mut story = told_with(image, best, Why::Fault, request);
     story.proves = Some(Cause::CoreFault);
@@ -52,6 +62,33 @@ pub(super) fn story_of(
             story.summary = format!("{running} above the handler of {fault}: {}", story.summary);
         }
         FaultShape::Repeats => story.summary += REPEATS,
+        FaultShape::Uncleared => {
+            story.proves = Some(Cause::Unconfirmed);
+            story.summary += LEFT_UNCLEARED;
+        }
     }
+    story
+}
+
+/// Tells of a RISC-V core that is in a fault.
+pub(super) fn trap_story(
+    TrapFound { snapshot, shape }: &TrapFound,
+    image: &RequestSymbols,
+    request: &PostMortemRequest,
+) -> PostMortem {
+    let mut story = told_with(image, snapshot, Why::Hang, request);
+    let what = |trap: Trap| format!("{} at {:#010x}", trap.what(), trap.at);
+    let (proves, how) = match *shape {
+        TrapShape::Last => return story,
+        TrapShape::Reported(trap) => (Cause::CoreFault, IN_HANDLER.to_owned() + &what(trap)),
+        TrapShape::NotLeft(trap) => (Cause::CoreFault, NOT_LEFT.to_owned() + &what(trap)),
+        TrapShape::MayNotBeLeft(trap) => (Cause::Unconfirmed, NOT_LEFT.to_owned() + &what(trap)),
+        TrapShape::CallOfUser(trap) => (Cause::Unconfirmed, IN_HANDLER.to_owned() + &what(trap)),
+        TrapShape::Repeats => (Cause::CoreFault, REPEATS.to_owned()),
+        TrapShape::CallRepeats => (Cause::CoreFault, CALL_REPEATS.to_owned()),
+        TrapShape::Call => (Cause::CoreFault, STANDS_IN_CALL.to_owned()),
+    };
+    story.proves = Some(proves);
+    story.summary += &how;
     story
 }

@@ -1,18 +1,32 @@
 //! Finds out whether an emulated RISC-V core stands in the handler of a fault for good.
+//!
+//! # Design
+//! *Two kinds of evidence.* The registers show the last trap until another one comes or the handler
+//! changes them; see `riscv/trap.rs`. The emulator reports each trap when it is taken, so that the
+//! last fault is known whatever the handler does; it does not report returns. A reported fault
+//! was not left in two cases:
+//!
+//! 1. The core stands in the handler, and so it did whenever a later trap came.
+//! 2. No trap came after it, nothing was printed after it, and the core shows the entry of a trap: no
+//!    `mret` was executed since. This holds whatever code is executed.
 
 use std::time::Duration;
 
 use jig_drivers::qemu::debug::{ChannelError, DebugChannels, Packets, Stop};
+use jig_drivers::qemu::{ExceptionLog, Exceptions, TrapTaken};
 use jig_model::profile::BoardProfile;
 
 use super::capture::{capture_riscv, registers_riscv};
 use crate::debug_info::unwind;
-use crate::riscv::{Trap, TrapStand, in_call, stand};
+use crate::riscv::{Trap, TrapStand, in_call, in_reported, stand};
 use crate::{CoreSnapshot, Symbols};
 
 /// How long a handler is watched for coming back to what faulted. One that emulates an
 /// instruction does so within microseconds.
 const WATCHED: Duration = Duration::from_millis(20);
+
+/// How long a handler that the core has entered may take until it returns.
+const RETURNED: Duration = Duration::from_millis(250);
 
 /// How many times as long the handler of an environment call is watched.
 const CALL_WATCHES: u32 = 5;
@@ -20,6 +34,9 @@ const CALL_WATCHES: u32 = 5;
 /// How often a fault has to repeat, and how often that is tried: a tick in between hides it.
 const REPEATS: u32 = 2;
 const MOST_TRIES: u32 = 16;
+
+/// How often a call has to follow itself until it is looked at for being one that repeats.
+const CALLS: u32 = 3;
 
 /// How long one instruction may take.
 const STEP: Duration = Duration::from_millis(50);
@@ -33,42 +50,168 @@ pub(super) struct TrapFound {
 /// How a core is in a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TrapShape {
-    /// It stands in the handler, or no return from there shows.
+    /// Its registers show that it stands in the handler, or show no return from there.
     Last,
+    /// It stands in the handler of a fault that it has reported.
+    Reported(Trap),
+    /// It has not returned from the last fault, wherever it stands.
+    NotLeft(Trap),
+    /// As [`Self::NotLeft`], where addresses are translated.
+    MayNotBeLeft(Trap),
     /// Its handler returns, and the fault comes again.
     Repeats,
+    /// The handler of an environment call returns to the call.
+    CallRepeats,
     /// It stands in the handler of an environment call, which does not return.
     Call,
+    /// As [`Self::Call`], by a call of a program that the handler's owner may not want to answer.
+    CallOfUser(Trap),
+}
+
+/// What the registers show of the last trap.
+enum ShownByRegisters {
+    Found(TrapFound),
+    /// The program goes on.
+    WentOn,
+    Nothing,
 }
 
 /// Looks twice; returns the core where it stands in a fault, or where no return from one shows.
 /// The machine stands afterwards.
 pub(super) fn standing_in_trap(
-    channels: &mut DebugChannels,
+    (channels, log): (&mut DebugChannels, &ExceptionLog),
     profile: &BoardProfile,
     symbols: Option<&Symbols>,
 ) -> Result<Option<TrapFound>, ChannelError> {
     channels.gdb.stand()?;
-    for trap in Trap::last(&registers_riscv(channels)?) {
-        if repeats(channels, trap)? {
+    let seen = log.seen();
+    let snapshot = capture_riscv(channels, profile)?;
+    let entered = stand(&snapshot, symbols, &unwind(&snapshot, symbols));
+    let inside = matches!(entered, Some(TrapStand::InHandler { .. }));
+    for trap in suspects(&snapshot, &seen) {
+        if repeats(channels, trap, if inside { RETURNED } else { WATCHED })? {
             let snapshot = capture_riscv(channels, profile)?;
-            return Ok(Some(TrapFound { snapshot, shape: TrapShape::Repeats }));
+            let shape = if trap.is_call() { TrapShape::CallRepeats } else { TrapShape::Repeats };
+            return Ok(Some(TrapFound { snapshot, shape }));
         }
     }
+    let shown = match shown_by_registers(channels, profile, symbols)? {
+        ShownByRegisters::WentOn => return Ok(None),
+        ShownByRegisters::Found(found) => Some(found),
+        ShownByRegisters::Nothing => None,
+    };
+    let reported = standing_in_reported((channels, log), profile, symbols)?;
+    Ok(match (shown, reported) {
+        // The registers prove it, and tell more.
+        (Some(found), Some(_)) if found.is_proof(symbols) => Some(found),
+        (_, Some(reported)) => Some(reported),
+        (shown, None) => shown,
+    })
+}
+
+impl TrapFound {
+    fn is_proof(&self, symbols: Option<&Symbols>) -> bool {
+        let stand = stand(&self.snapshot, symbols, &unwind(&self.snapshot, symbols));
+        self.shape != TrapShape::Last || matches!(stand, Some(TrapStand::InHandler { .. }))
+    }
+}
+
+/// Lists the traps that may repeat.
+fn suspects(snapshot: &CoreSnapshot, seen: &Exceptions) -> Vec<Trap> {
+    let mut traps = Trap::last(snapshot);
+    let calls = seen.call.iter().filter(|call| call.in_a_row >= CALLS);
+    for trap in seen.fault.iter().chain(calls).flat_map(|taken| handled(taken, snapshot)) {
+        if !traps.iter().any(|known| (known.at, known.handler) == (trap.at, trap.handler)) {
+            traps.push(trap);
+        }
+    }
+    traps
+}
+
+/// Adds the handlers that a reported trap may have entered.
+fn handled(taken: &TrapTaken, snapshot: &CoreSnapshot) -> Vec<Trap> {
+    let &TrapTaken { cause, at, value, .. } = taken;
+    Trap { cause, at, value, handler: 0 }.with_handlers(snapshot)
+}
+
+fn shown_by_registers(
+    channels: &mut DebugChannels,
+    profile: &BoardProfile,
+    symbols: Option<&Symbols>,
+) -> Result<ShownByRegisters, ChannelError> {
     let Some((_, first)) = look(channels, profile, symbols)? else {
-        return standing_in_call(channels, profile, symbols);
+        let found = standing_in_call(channels, profile, symbols)?;
+        return Ok(found.map_or(ShownByRegisters::Nothing, ShownByRegisters::Found));
     };
     let faulted_itself = matches!(first, TrapStand::InHandler { handler_faulted: true, .. });
     if faulted_itself {
-        channels.gdb.resume(Packets::default())?;
-        std::thread::sleep(WATCHED);
-        channels.gdb.interrupt()?;
+        run_for(channels, WATCHED)?;
     } else if came_back(channels, first.trap())? {
-        return Ok(None);
+        return Ok(ShownByRegisters::WentOn);
     }
-    let Some((snapshot, second)) = look(channels, profile, symbols)? else { return Ok(None) };
-    let same = second.trap() == first.trap() || faulted_itself;
-    Ok(same.then_some(TrapFound { snapshot, shape: TrapShape::Last }))
+    let second = look(channels, profile, symbols)?;
+    let same = second.filter(|(_, second)| second.trap() == first.trap() || faulted_itself);
+    Ok(same.map_or(ShownByRegisters::Nothing, |(snapshot, _)| {
+        ShownByRegisters::Found(TrapFound { snapshot, shape: TrapShape::Last })
+    }))
+}
+
+/// Returns the core where it has not left the last fault or call that it has reported.
+fn standing_in_reported(
+    (channels, log): (&mut DebugChannels, &ExceptionLog),
+    profile: &BoardProfile,
+    symbols: Option<&Symbols>,
+) -> Result<Option<TrapFound>, ChannelError> {
+    let look = |channels: &mut DebugChannels| -> Result<_, ChannelError> {
+        let snapshot = capture_riscv(channels, profile)?;
+        let shape = not_left(&snapshot, symbols, &log.seen());
+        Ok(shape.map(|shape| TrapFound { snapshot, shape }))
+    };
+    let Some(first) = look(channels)? else { return Ok(None) };
+    match first.shape {
+        TrapShape::CallOfUser(call) => {
+            for _ in 0..CALL_WATCHES {
+                if came_back(channels, call)? {
+                    return Ok(None);
+                }
+            }
+        }
+        TrapShape::Reported(trap) if came_back(channels, trap)? => return Ok(None),
+        TrapShape::Reported(_) => {}
+        _ => run_for(channels, WATCHED)?,
+    }
+    Ok(look(channels)?.filter(|second| second.shape == first.shape))
+}
+
+/// Tells how a core has not left the last trap that it has reported.
+fn not_left(
+    snapshot: &CoreSnapshot,
+    symbols: Option<&Symbols>,
+    seen: &Exceptions,
+) -> Option<TrapShape> {
+    let unwound = unwind(snapshot, symbols);
+    let inside = |taken: &TrapTaken| {
+        handled(taken, snapshot)
+            .into_iter()
+            .find(|&trap| in_reported(trap, &taken.interrupted, snapshot, symbols, &unwound))
+    };
+    let alone = |taken: &&TrapTaken| taken.interrupted.is_empty();
+    if let Some(fault) = &seen.fault {
+        if let Some(trap) = inside(fault) {
+            return Some(TrapShape::Reported(trap));
+        }
+        let &TrapTaken { cause, at, value, .. } = fault;
+        let trap = Trap { cause, at, value, handler: 0 };
+        if alone(&fault) && !seen.printed && trap.is_open(snapshot) {
+            let translated = snapshot.register("satp").is_some_and(|satp| satp != 0);
+            return Some(match translated {
+                true => TrapShape::MayNotBeLeft(trap),
+                false => TrapShape::NotLeft(trap),
+            });
+        }
+    }
+    let call = seen.call.as_ref().filter(alone).filter(|_| Trap::may_be_unanswered(snapshot))?;
+    inside(call).map(TrapShape::CallOfUser)
 }
 
 /// Returns the core where it stands in the handler of an environment call for good.
@@ -95,10 +238,15 @@ fn standing_in_call(
     Ok(second.map(|(snapshot, _)| TrapFound { snapshot, shape: TrapShape::Call }))
 }
 
-/// Tells whether the handler of a fault returns to the instruction that has faulted, which faults
-/// again at once. The machine stands afterwards, at the entry of the handler if so.
-fn repeats(channels: &mut DebugChannels, trap: Trap) -> Result<bool, ChannelError> {
-    if run_to(channels, &[trap.at])? != Some(trap.at) {
+/// Tells whether the handler of a trap returns to the instruction that has caused it, which does so
+/// again at once; `within` is how long the first return may take. The machine stands afterwards, at
+/// the entry of the handler if so.
+fn repeats(
+    channels: &mut DebugChannels,
+    trap: Trap,
+    within: Duration,
+) -> Result<bool, ChannelError> {
+    if run_to(channels, &[trap.at], within)? != Some(trap.at) {
         return Ok(false);
     }
     let mut repeated = 0;
@@ -134,7 +282,8 @@ fn returned(channels: &mut DebugChannels, trap: Trap) -> Result<Return, ChannelE
         // The first instruction of the handler may be its last.
         let (mut pc, mut last) = step(channels, trap)?;
         if pc != trap.at {
-            let Some(stop) = run_to(channels, &[trap.at, trap.handler])? else { break };
+            let places = [trap.at, trap.handler];
+            let Some(stop) = run_to(channels, &places, RETURNED)? else { break };
             (pc, last) = (stop, last_of(&registers_riscv(channels)?, trap));
         }
         match last {
@@ -150,7 +299,7 @@ fn returned(channels: &mut DebugChannels, trap: Trap) -> Result<Return, ChannelE
 }
 
 /// Executes one instruction; returns where the machine stands, and the last trap if that was a
-/// fault.
+/// fault, or of the same cause.
 fn step(channels: &mut DebugChannels, trap: Trap) -> Result<(u32, Option<Trap>), ChannelError> {
     channels.gdb.step(Packets::default(), STEP)?;
     let snapshot = registers_riscv(channels)?;
@@ -161,14 +310,26 @@ fn pc(snapshot: &CoreSnapshot) -> u32 {
     snapshot.register("pc").and_then(|pc| u32::try_from(pc).ok()).unwrap_or_default()
 }
 
-/// Finds the last trap that went to the same handler, if that was a fault.
+/// Finds the last trap that went to the same handler, if that was a fault, or of the same cause.
 fn last_of(snapshot: &CoreSnapshot, trap: Trap) -> Option<Trap> {
-    Trap::last(snapshot).into_iter().find(|last| last.handler == trap.handler)
+    let entered = Trap::entered(snapshot).into_iter();
+    let faults = Trap::last(snapshot).into_iter();
+    let same = entered.filter(|last| last.cause == trap.cause);
+    faults.chain(same).find(|last| last.handler == trap.handler)
+}
+
+/// Lets the machine run for a while. It stands afterwards.
+fn run_for(channels: &mut DebugChannels, time: Duration) -> Result<(), ChannelError> {
+    run_to(channels, &[], time).map(drop)
 }
 
 /// Lets the machine run for a while, or up to one of these instructions, which it returns. It stands
 /// afterwards.
-fn run_to(channels: &mut DebugChannels, places: &[u32]) -> Result<Option<u32>, ChannelError> {
+fn run_to(
+    channels: &mut DebugChannels,
+    places: &[u32],
+    time: Duration,
+) -> Result<Option<u32>, ChannelError> {
     let mut before = Packets::default();
     let mut after = Packets::default();
     for &place in places {
@@ -176,7 +337,7 @@ fn run_to(channels: &mut DebugChannels, places: &[u32]) -> Result<Option<u32>, C
         after.remove_breakpoint(place);
     }
     channels.gdb.resume(before)?;
-    let stopped = channels.gdb.wait(WATCHED)?;
+    let stopped = channels.gdb.wait(time)?;
     if stopped.is_none() {
         channels.gdb.interrupt()?;
     }
@@ -202,5 +363,5 @@ fn look(
 fn came_back(channels: &mut DebugChannels, trap: Trap) -> Result<bool, ChannelError> {
     // The faulting instruction has 2 or 4 bytes, if it is one at all.
     let places = [trap.at, trap.at.wrapping_add(2), trap.at.wrapping_add(4)];
-    Ok(run_to(channels, &places)?.is_some())
+    Ok(run_to(channels, &places, WATCHED)?.is_some())
 }

@@ -1,13 +1,13 @@
 //! The thread that watches, and the driver that wraps an emulator with it.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use jig_drivers::qemu::debug::{ChannelError, DebugChannels, Packets, Stop};
-use jig_drivers::qemu::{Launched, Machine, QemuFactory};
+use jig_drivers::qemu::{ExceptionLog, Exceptions, Launched, Machine, QemuFactory};
 use jig_model::Cause;
 use jig_model::event::BoardEvent;
 use jig_model::post_mortem::{FaultSighting, PostMortem};
@@ -21,9 +21,9 @@ use tokio::sync::oneshot;
 use super::capture::{CortexM, capture_riscv};
 use super::fault_stand::{FaultStand, standing_in_fault};
 use super::registers::{CurrentRegisters, sighting, suspicion};
-use super::stopped_core::{REPEATS, story_of};
-use super::telling::{RequestSymbols, told, told_with};
-use super::trap_watch::{TrapFound, TrapShape, standing_in_trap};
+use super::stopped_core::{story_of, trap_story};
+use super::telling::{RequestSymbols, told};
+use super::trap_watch::standing_in_trap;
 use crate::post_mortem::Since;
 use crate::{CoreSnapshot, Why, parse_register_dump};
 
@@ -35,9 +35,6 @@ const MOST_FAULTS: u32 = 3;
 
 /// How long the first instruction of a handler may take.
 const STEP: Duration = Duration::from_secs(1);
-
-/// Says of an environment call that its handler does not answer it.
-const STANDS_IN_CALL: &str = "; this handles an environment call (`ecall`) and does not return";
 
 /// Offers boards as QEMU machines whose faults are explained, where the profile says how.
 pub struct WatchedEmulator;
@@ -128,13 +125,20 @@ struct WatchHandle {
     seen: Arc<Seen>,
 }
 
-/// What the thread has seen of the boot, for callers that cannot wait for it.
-#[derive(Debug, Default)]
-struct Seen {
-    /// It is connected to the machine.
-    watches: AtomicBool,
-    /// How many faults were taken.
-    taken: AtomicU32,
+/// What the emulator reports of the core's exceptions while the thread is connected to the machine,
+/// for callers that cannot wait for it.
+#[derive(Default)]
+struct Seen(Mutex<Option<ExceptionLog>>);
+
+impl Seen {
+    fn set(&self, log: Option<ExceptionLog>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = log;
+    }
+
+    fn exceptions(&self) -> Option<Exceptions> {
+        let log = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        log.map(|log| log.seen())
+    }
 }
 
 impl DebugPort for WatchHandle {
@@ -162,9 +166,9 @@ impl DebugPort for WatchHandle {
     fn current_fault(&mut self) -> BoxFuture<'_, Option<FaultSighting>> {
         Box::pin(async {
             let text = self.registers.read().await?;
-            match self.seen.watches.load(Ordering::Acquire) {
-                true => suspicion(&text, self.seen.taken.load(Ordering::Acquire)),
-                false => sighting(&text),
+            match self.seen.exceptions() {
+                Some(seen) => suspicion(&text, &seen),
+                None => sighting(&text),
             }
         })
     }
@@ -223,6 +227,9 @@ struct Launch {
     core: LaunchedCore,
     /// Nothing once the machine has ended.
     channels: Option<DebugChannels>,
+    exceptions: ExceptionLog,
+    /// Set while the machine is held.
+    copying: Arc<AtomicBool>,
     /// First addresses of the fault handlers at which the machine is stopped.
     handlers: Vec<u32>,
     /// The first fault since the last reset that the rig asked for.
@@ -259,10 +266,15 @@ impl FaultWatch {
     }
 
     /// Sets the breakpoints while the machine stands, and lets it go.
-    fn begin(&self, Launched { mut channels, ready }: Launched) -> Option<Launch> {
-        self.seen.taken.store(0, Ordering::Release);
+    fn begin(&self, launched: Launched) -> Option<Launch> {
+        let Launched { mut channels, exceptions, copying, ready } = launched;
         let core = self.core_of(&mut channels);
-        self.seen.watches.store(core.is_some(), Ordering::Release);
+        if core.is_some()
+            && let Err(error) = channels.monitor.log_exceptions()
+        {
+            tracing::warn!(%error, "the exceptions of this boot are not reported");
+        }
+        self.seen.set(core.is_some().then(|| exceptions.clone()));
         let handlers = core.as_ref().map_or_else(Vec::new, |core| {
             let armed = self.arm(core, &mut channels);
             armed.unwrap_or_else(|error| {
@@ -274,6 +286,8 @@ impl FaultWatch {
         Some(Launch {
             core: core?,
             channels: Some(channels),
+            exceptions,
+            copying,
             handlers,
             fault: None,
             stops: 0,
@@ -312,13 +326,18 @@ impl FaultWatch {
             // Another process stopped the machine, and will let it go.
             Ok(Some(Stop::Interrupted | Stop::Other)) => Ok(()),
             Ok(None) => self.forget_before_reset(launch),
-            Ok(Some(Stop::Trapped)) => self.catch(launch),
+            Ok(Some(Stop::Trapped)) => {
+                launch.copying.store(true, Ordering::Release);
+                let caught = self.catch(launch);
+                launch.copying.store(false, Ordering::Release);
+                caught
+            }
             Err(error) => Err(error),
         };
         if let Err(error) = outcome {
             tracing::debug!(%error, "the fault watch lost its machine");
             launch.channels = None;
-            self.seen.watches.store(false, Ordering::Release);
+            self.seen.set(None);
         }
         launch.channels.is_some()
     }
@@ -331,7 +350,6 @@ impl FaultWatch {
         if !launch.handlers.contains(&pc) {
             return channels.gdb.resume(Packets::default());
         }
-        self.seen.taken.fetch_add(1, Ordering::AcqRel);
         if launch.fault.is_none() {
             launch.fault = Some(launch.core.capture(channels, &self.profile)?);
         }
@@ -394,9 +412,6 @@ impl FaultWatch {
         let Some(channels) = &mut launch.channels else { return Ok(()) };
         if channels.monitor.resets()?.by_host {
             launch.fault = None;
-            // Nothing shows the faults of this boot once enough were stopped at.
-            let unseen = if launch.stops >= MOST_FAULTS { MOST_FAULTS } else { 0 };
-            self.seen.taken.store(unseen, Ordering::Release);
         }
         Ok(())
     }
@@ -416,7 +431,7 @@ impl FaultWatch {
         if let Err(error) = channels.gdb.resume(packets) {
             tracing::debug!(%error, "the fault watch lost its machine");
             launch.channels = None;
-            self.seen.watches.store(false, Ordering::Release);
+            self.seen.set(None);
         }
     }
 
@@ -433,22 +448,15 @@ impl FaultWatch {
         let symbols = image.symbols.as_ref();
         let core = match &launch.core {
             LaunchedCore::Riscv32 => {
-                let found = standing_in_trap(channels, &self.profile, symbols)?;
-                return Ok(found.map(|TrapFound { snapshot, shape }| {
-                    let mut story = told_with(&image, &snapshot, Why::Hang, request);
-                    let how = match shape {
-                        TrapShape::Last => return story,
-                        TrapShape::Repeats => REPEATS,
-                        TrapShape::Call => STANDS_IN_CALL,
-                    };
-                    story.proves = Some(Cause::CoreFault);
-                    story.summary += how;
-                    story
-                }));
+                let log = &launch.exceptions;
+                let found = standing_in_trap((channels, log), &self.profile, symbols)?;
+                return Ok(found.map(|found| trap_story(&found, &image, request)));
             }
             LaunchedCore::CortexM(core) => core,
         };
-        let found = standing_in_fault(core, (channels, &self.profile), &launch.handlers, symbols)?;
+        let log = &launch.exceptions;
+        let machine = (channels, log, &*self.profile);
+        let found = standing_in_fault(core, machine, &launch.handlers, symbols)?;
         let Some(FaultStand { shape, snapshot }) = found else { return Ok(None) };
         // Of several faults, the first may be one that the firmware got over.
         let caught = launch.fault.take().filter(|_| launch.stops == 1);

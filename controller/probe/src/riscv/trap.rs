@@ -21,6 +21,9 @@
 //!    emulates an instruction again and again, as for misaligned accesses. A handler that faults
 //!    itself needs no such watch.
 //!
+//! Where each trap is reported when it is taken, as by an emulator, a handler that changes these
+//! registers hides nothing; see `fault_watch/trap_watch.rs`.
+//!
 //! A handler that returns to the instruction that faulted, twice in a row, is a proof by itself; a
 //! handler that has cleared `mcause` and `mepc` is in a fault if `mstatus` shows the entry.
 //!
@@ -40,6 +43,13 @@ use crate::debug_info::{Symbols, TrapCode, Unwound};
 
 /// `mstatus`: interrupts of machine mode are on.
 const MIE: u32 = 1 << 3;
+/// `mstatus`: interrupts of supervisor mode are on, and the mode from which its trap came.
+const SIE: u32 = 1 << 1;
+const SPP: u32 = 1 << 8;
+/// Calls `exit` and `exit_group`, as newlib and Linux number them.
+const EXITS: [u32; 2] = [93, 94];
+/// `mcause`: not caused by an instruction.
+const INTERRUPT: u32 = 1 << 31;
 /// `mstatus`: the mode from which the trap came, in two bits.
 const MPP: u32 = 3 << 11;
 
@@ -78,12 +88,56 @@ impl Trap {
             .collect()
     }
 
+    /// Returns the last traps of machine and of supervisor mode that an instruction has caused.
+    pub(crate) fn entered(snapshot: &CoreSnapshot) -> Vec<Self> {
+        let word = |name: &str| snapshot.register(name).and_then(|v| u32::try_from(v).ok());
+        let trap = |cause: &str, at: &str, handler: &str| {
+            let cause = word(cause).filter(|&cause| cause & INTERRUPT == 0)?;
+            Some(Self { cause, at: word(at)?, value: 0, handler: word(handler)? & !3 })
+        };
+        let (machine, supervisor) =
+            (trap("mcause", "mepc", "mtvec"), trap("scause", "sepc", "stvec"));
+        machine.into_iter().chain(supervisor).collect()
+    }
+
+    /// Adds to a trap, whose handler is not known, each handler that the core may have entered: that
+    /// of machine mode, and that of supervisor mode unless addresses are translated.
+    pub(crate) fn with_handlers(self, snapshot: &CoreSnapshot) -> Vec<Self> {
+        let word = |name: &str| snapshot.register(name).and_then(|v| u32::try_from(v).ok());
+        let supervisor = word("stvec").filter(|_| word("satp").unwrap_or(0) == 0);
+        let handlers = word("mtvec").into_iter().chain(supervisor).map(|handler| handler & !3);
+        let handlers = handlers.filter(|&handler| handler != 0);
+        handlers.map(|handler| Self { handler, ..self }).collect()
+    }
+
+    /// Tells whether the core shows that a call of a less privileged program was not answered:
+    /// interrupts are off, the program is to be returned to, and has not asked for its end.
+    pub(crate) fn may_be_unanswered(snapshot: &CoreSnapshot) -> bool {
+        let word = |name: &str| snapshot.register(name).map_or(0, |value| value as u32);
+        let entered = word("mstatus") & (MIE | MPP) == 0 && word("satp") == 0;
+        entered && !EXITS.contains(&word("a7"))
+    }
+
+    /// Tells whether it is an environment call.
+    pub(crate) fn is_call(&self) -> bool {
+        matches!(self.cause, 8 | 9 | 11)
+    }
+
+    /// Tells whether the core shows the entry of this trap and no return: interrupts are off, and the
+    /// mode to return to is the one from which the trap came.
+    pub(crate) fn is_open(&self, snapshot: &CoreSnapshot) -> bool {
+        let word = |name: &str| snapshot.register(name).map_or(0, |value| value as u32);
+        let status = word("mstatus");
+        let supervisor = status & SIE == 0
+            && status & SPP != 0
+            && (word("scause"), word("sepc")) == (self.cause, self.at);
+        entry_shows(snapshot) || supervisor
+    }
+
     /// Returns the last trap if it was an environment call from machine mode whose entry shows, and
     /// which does not ask for the end of the program.
     pub(crate) fn call(snapshot: &CoreSnapshot) -> Option<Self> {
         const MACHINE_CALL: u32 = 11;
-        /// `exit` and `exit_group`, as newlib and Linux number them.
-        const EXITS: [u32; 2] = [93, 94];
         let word = |name: &str| snapshot.register(name).and_then(|v| u32::try_from(v).ok());
         let cause = word("mcause").filter(|&cause| cause == MACHINE_CALL)?;
         let unexpected = entry_shows(snapshot) && !EXITS.contains(&word("a7")?);
@@ -109,6 +163,8 @@ impl Trap {
             6 => format!("unaligned access writing {value:#010x}"),
             5 | 13 => format!("bus fault reading {value:#010x}"),
             7 | 15 => format!("bus fault writing {value:#010x}"),
+            8 => "environment call from user mode".to_owned(),
+            9 => "environment call from supervisor mode".to_owned(),
             11 => "environment call from machine mode".to_owned(),
             cause => format!("exception {cause}"),
         }
@@ -198,6 +254,22 @@ pub(crate) fn in_call(
     in_handler(trap, &TrapCode::find(symbols, trap.handler), unwound, true).map(|_| trap)
 }
 
+/// Tells whether a core stands in the handler of a trap that it has reported, though its registers may
+/// show a later one, which has come while the handler was executed: `later` are the addresses that
+/// later traps have interrupted.
+pub(crate) fn in_reported(
+    trap: Trap,
+    later: &[u32],
+    snapshot: &CoreSnapshot,
+    symbols: Option<&Symbols>,
+    unwound: &Unwound,
+) -> bool {
+    let Some(symbols) = symbols else { return false };
+    let code = TrapCode::find(symbols, trap.handler);
+    let interrupted = later.iter().all(|&at| code.holds(u64::from(at)));
+    interrupted && in_handler(trap, &code, unwound, entry_shows(snapshot)).is_some()
+}
+
 fn in_handler(trap: Trap, code: &TrapCode, unwound: &Unwound, entered: bool) -> Option<TrapStand> {
     let holds = |address: u64| code.holds(address) || entered && code.may_hold(address);
     let position = unwound.frames.iter().enumerate().rposition(|(index, frame)| {
@@ -274,6 +346,41 @@ mod tests {
         }
         assert_eq!(found(&[("a7", 93)]), None);
         assert_eq!(found(&[("a7", 129)]), Some(11));
+    }
+
+    #[test]
+    fn a_reported_trap_is_open_while_the_core_shows_an_entry() {
+        let trap = Trap { cause: 2, at: 0x40, value: 0, handler: 0 };
+        let open = |changes: &[(&str, u128)]| trap.is_open(&with(changes));
+        let cleared = ("mcause", 0);
+        assert!(open(&[]) && open(&[cleared, ("mepc", 0), ("mtvec", 0x8000_1000)]));
+        for change in [("mstatus", 0x80), ("mstatus", 0x1808), ("satp", 0x8000_0000)] {
+            assert!(!open(&[change]), "{change:?}");
+        }
+        // From supervisor mode to supervisor mode: the last trap there has to be this one.
+        let supervisor = [("mstatus", 0x120), ("scause", 2), ("sepc", 0x40), ("satp", 1 << 31)];
+        assert!(open(&supervisor));
+        for change in [("mstatus", 0x122), ("mstatus", 0x20), ("scause", 5), ("sepc", 0x44)] {
+            assert!(!open(&[&supervisor[..], &[change]].concat()), "{change:?}");
+        }
+    }
+
+    #[test]
+    fn a_reported_trap_may_have_entered_each_handler_that_is_set() {
+        let trap = Trap { cause: 2, at: 0x40, value: 0, handler: 0 };
+        let handlers = |changes: &[(&str, u128)]| -> Vec<u32> {
+            let traps = trap.with_handlers(&with(changes));
+            traps.iter().map(|trap| trap.handler).collect()
+        };
+        let both = [("mtvec", 0x8000_0101), ("stvec", 0x8000_0200)];
+        assert_eq!(handlers(&both), [0x8000_0100, 0x8000_0200]);
+        assert_eq!(handlers(&[both[0], ("stvec", 0)]), [0x8000_0100]);
+        assert_eq!(handlers(&[both[0], both[1], ("satp", 1 << 31)]), [0x8000_0100]);
+        assert!(Trap::may_be_unanswered(&with(&[("mstatus", 0x80), ("a7", 999)])));
+        for change in [("mstatus", 0x88), ("mstatus", 0x1880), ("a7", 93)] {
+            let answered = with(&[("mstatus", 0x80), ("a7", 999), change]);
+            assert!(!Trap::may_be_unanswered(&answered), "{change:?}");
+        }
     }
 
     #[test]

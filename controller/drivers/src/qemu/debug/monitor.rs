@@ -73,6 +73,22 @@ impl DebugMonitor {
         Ok(answer.as_str().unwrap_or_default().to_owned())
     }
 
+    /// Has the emulator report the exceptions that its core takes.
+    ///
+    /// # Errors
+    /// The channel fails, or the emulator refuses.
+    pub fn log_exceptions(&mut self) -> Result<(), ChannelError> {
+        let command = "log int";
+        match self.ask(command)?.trim() {
+            "" => Ok(()),
+            answer => Err(ChannelError::Refused {
+                channel: NAME,
+                what: command.to_owned(),
+                answer: quote(answer.as_bytes()),
+            }),
+        }
+    }
+
     fn call(&mut self, command: &str, arguments: &Value) -> Result<Value, ChannelError> {
         if !self.greeted {
             self.send("qmp_capabilities", &json!({}))?;

@@ -1,0 +1,362 @@
+//! What the emulator's lines on exceptions amount to. Pure.
+//!
+//! # Design
+//! The lines are those of QEMU 7.2 with `-d int`: of a Cortex-M each entry and each return, of a
+//! RISC-V core each entry only. Everything else is output of a console, and a line may begin with
+//! some of it. A firmware that prints such lines itself deceives only the summary; what the core
+//! shows of itself is looked at as well.
+
+use std::io::BufRead as _;
+
+/// Longest piece of a line that is kept: a line of the emulator has some 120 bytes.
+const MAX_LINE: usize = 512;
+
+/// Most exceptions that are open at a time, handlers, and places at which a handler was interrupted.
+const MAX_OPEN: usize = 64;
+const MAX_HANDLERS: usize = 16;
+const MAX_PLACES: usize = 32;
+
+/// How lines of the emulator begin.
+const TRAP: &str = "riscv_cpu_do_interrupt: ";
+const ENTRY: &str = "Taking exception ";
+const RETURN: &str = "Exception return: ";
+const RESET: &str = "Loaded reset SP ";
+const DETAIL: &str = "...";
+const BEGINNINGS: [&str; 5] = [DETAIL, ENTRY, RETURN, TRAP, RESET];
+
+/// What an emulator has reported of its core since the last reset.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Exceptions {
+    /// How many faults were taken.
+    pub faults: u32,
+    /// Whether a console has printed since the last fault.
+    pub printed: bool,
+    /// Exceptions of a Cortex-M that were entered and not left, the innermost last.
+    pub open: Vec<OpenException>,
+    /// First addresses of the handlers of a Cortex-M's faults.
+    pub handlers: Vec<u32>,
+    /// The last fault of a RISC-V core.
+    pub fault: Option<TrapTaken>,
+    /// The last environment call of a RISC-V core.
+    pub call: Option<TrapTaken>,
+}
+
+/// An exception of a Cortex-M that was entered and not left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OpenException {
+    /// Its number.
+    pub number: u32,
+    /// Tells one entry from another of the same exception.
+    pub entry: u64,
+}
+
+/// A trap of a RISC-V core that an instruction has caused.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TrapTaken {
+    /// The exception's number.
+    pub cause: u32,
+    /// Address of the instruction.
+    pub at: u32,
+    /// Value that the core adds, such as the address of a refused access.
+    pub value: u32,
+    /// How often the instruction has caused it without another one doing so in between.
+    pub in_a_row: u32,
+    /// Addresses at which later traps have interrupted the core, the first of them.
+    pub interrupted: Vec<u32>,
+}
+
+/// Tells whether a Cortex-M's exception is a fault: hard, memory, bus, usage or secure fault.
+fn is_fault(number: u32) -> bool {
+    (3..=7).contains(&number)
+}
+
+#[derive(Debug, Default)]
+pub(super) struct ExceptionFold {
+    seen: Exceptions,
+    line: Vec<u8>,
+    /// The last trap's line, which often comes again.
+    last: (Vec<u8>, Option<TrapLine>),
+    /// The exception that a Cortex-M is entering.
+    entering: Option<u32>,
+    entries: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct TrapLine {
+    interrupt: bool,
+    cause: u32,
+    at: u32,
+    value: u32,
+}
+
+impl ExceptionFold {
+    /// Takes in what has arrived.
+    pub(super) fn take(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            // A read from memory cannot fail.
+            let _ = bytes.read_until(b'\n', &mut self.line);
+            if self.line.ends_with(b"\n") {
+                let line = std::mem::take(&mut self.line);
+                self.take_line(&line[..line.len() - 1]);
+                self.line = line;
+                self.line.clear();
+            } else if self.line.len() > MAX_LINE {
+                self.seen.printed = true;
+                self.line.drain(..self.line.len() - MAX_LINE / 2);
+            }
+        }
+    }
+
+    /// Returns what was reported, a line that a console has begun included.
+    pub(super) fn seen(&self) -> Exceptions {
+        let mut seen = self.seen.clone();
+        seen.printed |= !self.line.is_empty();
+        seen
+    }
+
+    pub(super) fn forget(&mut self) {
+        *self = Self { entries: self.entries, ..Self::default() };
+    }
+
+    fn take_line(&mut self, line: &[u8]) {
+        let Some(begin) = begin_of(line) else {
+            self.seen.printed = true;
+            return;
+        };
+        self.seen.printed |= begin > 0;
+        let line = &line[begin..];
+        if line.starts_with(TRAP.as_bytes()) {
+            if self.last.0 != line {
+                self.last = (line.to_vec(), trap_of(line));
+            }
+            if let Some(trap) = self.last.1 {
+                self.trap(trap);
+            }
+        } else if let Ok(line) = str::from_utf8(line) {
+            self.cortex_m(line);
+        }
+    }
+
+    fn trap(&mut self, trap: TrapLine) {
+        let TrapLine { interrupt, cause, at, value } = trap;
+        for earlier in [&mut self.seen.fault, &mut self.seen.call].into_iter().flatten() {
+            let same = !interrupt && (earlier.cause, earlier.at) == (cause, at);
+            let full = earlier.interrupted.len() >= MAX_PLACES;
+            if !same && !full && !earlier.interrupted.contains(&at) {
+                earlier.interrupted.push(at);
+            }
+            if !same && !interrupt {
+                earlier.in_a_row = 0;
+            }
+        }
+        let last = match cause {
+            _ if interrupt => return,
+            // Environment calls of user, supervisor and machine mode.
+            8..=11 => &mut self.seen.call,
+            _ => {
+                self.seen.faults = self.seen.faults.saturating_add(1);
+                self.seen.printed = false;
+                &mut self.seen.fault
+            }
+        };
+        let again = last.as_ref().filter(|last| (last.cause, last.at) == (cause, at));
+        let in_a_row = again.map_or(0, |last| last.in_a_row).saturating_add(1);
+        *last = Some(TrapTaken { cause, at, value, in_a_row, interrupted: Vec::new() });
+    }
+
+    fn cortex_m(&mut self, line: &str) {
+        if let Some(rest) = line.strip_prefix("...taking pending ") {
+            self.enter(rest);
+        } else if let Some(rest) = line.strip_prefix("...loaded new PC 0x") {
+            let fault = self.entering.take().is_some_and(is_fault);
+            let handler = hex(rest).map(|pc| pc & !1);
+            let handlers = &mut self.seen.handlers;
+            let new = handler.filter(|at| !handlers.contains(at) && handlers.len() < MAX_HANDLERS);
+            handlers.extend(new.filter(|_| fault));
+        } else if line.starts_with(RETURN) {
+            let number = line.rsplit_once(" previous exception ").and_then(|(_, n)| n.parse().ok());
+            let is_left = |open: &OpenException| Some(open.number) == number;
+            if let Some(index) = self.seen.open.iter().rposition(is_left) {
+                self.seen.open.remove(index);
+            }
+        } else if let Some(call) = line.strip_prefix("...handling as semihosting call 0x") {
+            // A character, a text or a file is written: some of these go to no console.
+            self.seen.printed |= matches!(hex(call), Some(3..=5));
+        } else if line.starts_with(RESET) {
+            self.forget();
+        }
+    }
+
+    /// Takes in which exception is entered: `nonsecure exception 3`.
+    fn enter(&mut self, which: &str) {
+        let number = which.rsplit_once(" exception ").and_then(|(_, number)| number.parse().ok());
+        self.entering = number;
+        let Some(number) = number else { return };
+        self.entries += 1;
+        if self.seen.open.len() >= MAX_OPEN {
+            self.seen.open.remove(0);
+        }
+        self.seen.open.push(OpenException { number, entry: self.entries });
+        if is_fault(number) {
+            self.seen.faults = self.seen.faults.saturating_add(1);
+            self.seen.printed = false;
+        }
+    }
+}
+
+/// Finds where a line of the emulator begins; nothing in output of a console.
+fn begin_of(line: &[u8]) -> Option<usize> {
+    let begins = |rest: &[u8]| BEGINNINGS.iter().any(|begin| rest.starts_with(begin.as_bytes()));
+    if begins(line) && line.get(DETAIL.len()) != Some(&b'.') {
+        return Some(0);
+    }
+    // The last one: output in front of it may look like one, too.
+    (0..line.len()).rev().find(|&at| begins(&line[at..]))
+}
+
+/// Reads `hart:0, async:0, cause:00000002, epc:0x8000006e, tval:0x00000000, desc=...`.
+fn trap_of(line: &[u8]) -> Option<TrapLine> {
+    let line = str::from_utf8(line).ok()?.strip_prefix(TRAP)?;
+    let field = |name: &str| {
+        let (_, value) = line.split(", ").find_map(|field| {
+            let (key, value) = field.split_once(':')?;
+            (key == name).then_some((key, value))
+        })?;
+        hex(value.strip_prefix("0x").unwrap_or(value))
+    };
+    Some(TrapLine {
+        interrupt: field("async")? != 0,
+        cause: field("cause")?,
+        at: field("epc")?,
+        value: field("tval")?,
+    })
+}
+
+fn hex(text: &str) -> Option<u32> {
+    u32::from_str_radix(text, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn fold(text: &str) -> Exceptions {
+        let mut fold = ExceptionFold::default();
+        fold.take(text.as_bytes());
+        fold.seen()
+    }
+
+    fn trap(interrupt: u32, cause: u32, at: u32) -> String {
+        format!(
+            "{TRAP}hart:0, async:{interrupt}, cause:{cause:08x}, epc:{at:#010x}, \
+             tval:0x00000000, desc=x\n"
+        )
+    }
+
+    fn entry(number: u32) -> String {
+        format!(
+            "Taking exception 1 [Undefined Instruction] on CPU 0\n\
+             ...taking pending nonsecure exception {number}\n\
+             ...loading from element {number} of non-secure vector table at 0xc\n\
+             ...loaded new PC 0x{:x}\n",
+            0x101 + 16 * number
+        )
+    }
+
+    fn leave(number: u32) -> String {
+        format!(
+            "Taking exception 8 [QEMU v7M exception exit] on CPU 0\n\
+             Exception return: magic PC fffffff9 previous exception {number}\n\
+             ...successful exception return\n"
+        )
+    }
+
+    fn open(text: &str) -> Vec<u32> {
+        fold(text).open.iter().map(|open| open.number).collect()
+    }
+
+    #[test]
+    fn exceptions_of_a_cortex_m_are_open_until_they_are_left() {
+        assert_eq!(open(&entry(3)), [3]);
+        assert_eq!(open(&[entry(3), leave(3)].concat()), [0; 0]);
+        assert_eq!(open(&[entry(6), entry(15), leave(15)].concat()), [6]);
+        assert_eq!(open(&[entry(6), entry(15)].concat()), [6, 15]);
+        let tail_chained = "Exception return: magic PC fffffff1 previous exception 15\n\
+                            ...tailchaining to pending exception\n\
+                            ...taking pending nonsecure exception 14\n...loaded new PC 0x41\n";
+        assert_eq!(open(&[&*entry(15), tail_chained].concat()), [14]);
+        let reset = "Loaded reset SP 0x20000800 PC 0x109 from vector table\n";
+        assert_eq!(fold(&[&*entry(3), reset].concat()), Exceptions::default());
+        let faults = fold(&[entry(15), leave(15), entry(3), leave(3), entry(5)].concat());
+        assert_eq!((faults.faults, faults.handlers), (2, vec![0x130, 0x150]));
+        let again = [entry(3), leave(3), entry(3)].concat();
+        assert_ne!(fold(&again).open[0].entry, fold(&entry(3)).open[0].entry);
+    }
+
+    #[test]
+    fn output_behind_a_fault_is_told_from_output_in_front_of_it() {
+        let (fault, left, ill, tick) = (entry(3), leave(3), trap(0, 2, 64), trap(1, 7, 64));
+        let (fault, left, ill, tick) = (&*fault, &*left, &*ill, &*tick);
+        let (call, long) = (trap(0, 11, 64), "x".repeat(2 * MAX_LINE));
+        for (pieces, printed) in [
+            (&["OK\n", fault][..], false),
+            (&["OK", fault], false),
+            (&[fault, "OK\n"], true),
+            (&[fault, "O"], true),
+            (&[fault, "O", left], true),
+            (&[fault, left], false),
+            (&[fault, "x\n..", left], true),
+            (&[fault, "...handling as semihosting call 0x5\n"], true),
+            (&[fault, "...handling as semihosting call 0x10\n"], false),
+            (&["OK\n", ill], false),
+            (&[ill, tick, "x", tick], true),
+            // Calls and interrupts are no faults.
+            (&[ill, "x\n", &call], true),
+            (&[fault, &long], true),
+        ] {
+            assert_eq!(fold(&pieces.concat()).printed, printed, "{pieces:?}");
+        }
+    }
+
+    #[test]
+    fn the_last_fault_and_call_of_a_riscv_core_are_kept_with_what_came_behind() {
+        let fault = |text: &str| {
+            let fault = fold(text).fault.unwrap();
+            (fault.at, fault.in_a_row, fault.interrupted)
+        };
+        let (ill, tick) = (trap(0, 2, 64), trap(1, 7, 96));
+        assert_eq!(fault(&ill), (64, 1, vec![]));
+        assert_eq!(fault(&[&*ill, &tick, &ill, &tick, &tick].concat()), (64, 2, vec![96]));
+        assert_eq!(fault(&[&*ill, &trap(0, 2, 66), &ill].concat()), (64, 1, vec![]));
+        let text = [&*ill, &trap(0, 11, 128), &trap(0, 11, 128), &tick].concat();
+        assert_eq!(fault(&text), (64, 0, vec![128, 96]));
+        let call = fold(&text).call.unwrap();
+        assert_eq!((call.cause, call.in_a_row, call.interrupted), (11, 2, vec![96]));
+        assert_eq!(fold(&text).faults, 1);
+        let many: String = (0..100).map(|at| trap(1, 7, at)).collect();
+        assert_eq!(fault(&[ill, many].concat()).2.len(), MAX_PLACES);
+        assert_eq!(fold(&format!("{TRAP}hart:0, async:x\n")), Exceptions::default());
+    }
+
+    proptest! {
+        #[test]
+        fn cuts_change_nothing(
+            pieces in proptest::collection::vec(0_usize..8, 0..24),
+            cut in 0_usize..2000,
+        ) {
+            let known = [
+                entry(3), leave(3), entry(15), leave(15), trap(0, 2, 64), trap(1, 7, 96),
+                "OK\n".to_owned(), ".".to_owned(),
+            ];
+            let text: String = pieces.iter().map(|&piece| known[piece].as_str()).collect();
+            let whole = fold(&text);
+            let (a, b) = text.as_bytes().split_at(cut.min(text.len()));
+            let mut fold = ExceptionFold::default();
+            fold.take(a);
+            fold.take(b);
+            prop_assert_eq!(fold.seen(), whole);
+        }
+    }
+}
