@@ -111,6 +111,12 @@ pub(super) fn ended(screen: &Screen, name: &str, path: &Path, run: &Run) -> Resu
     Ok(exit_code(run))
 }
 
+/// Refuses an agent of the kind that is not there yet.
+pub(super) fn no_mcp() -> Failure {
+    let words = "an agent of the kind mcp cannot be asked yet";
+    Failure::new(Fault::Usage, words).help("use templates, command:NAME or http:NAME")
+}
+
 /// Binds the files of a run to the rig and the agents of this host.
 fn bind(
     common: &Common,
@@ -169,11 +175,7 @@ fn bind(
                 let agent = HttpAgent::new(http.clone(), variable);
                 (format!("http:{}", http.name), Box::new(agent))
             }
-            AgentRef::Mcp => {
-                let words = "an agent of the kind mcp cannot be asked yet";
-                let help = "use templates, command:NAME or http:NAME";
-                return Err(Failure::new(Fault::Usage, words).help(help));
-            }
+            AgentRef::Mcp => return Err(no_mcp()),
         };
         agents.push(NamedAgent { name, agent });
     }

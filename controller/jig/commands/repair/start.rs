@@ -4,22 +4,23 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use jig_lab::{Unreadable, read};
-use jig_model::Fault;
 use jig_model::plan::Plan;
+use jig_model::{Fault, PlaceName};
 use jig_repair::driver_lock::DriverLock;
 use jig_repair::journal::{Contract, Digest, Entry, Journal, Request};
 use jig_repair::policy::Policy;
 use jig_repair::redact::Redactor;
-use jig_repair::task::RepairTask;
+use jig_repair::task::{AgentRef, RepairTask};
 use toml::{Table, Value};
 
-use super::drive::{drive, ended};
+use super::drive::{drive, ended, no_mcp};
 use super::folders::{
     HELD_OUT, ORIGIN, Origin, PLAN, POLICY, TASK, find, make, open, root, unusable,
 };
 use super::host::git_in;
 use crate::args::{Common, RepairStart};
 use crate::commands::execute::runtime;
+use crate::commands::open_lab;
 use crate::failure::Failure;
 use crate::render::Screen;
 
@@ -42,6 +43,11 @@ pub(super) fn start(common: &Common, screen: &Screen, start: RepairStart) -> Res
     if let (Some(path), Some(text)) = (&policy, &policy_text) {
         Policy::parse(&path.display().to_string(), text)
             .map_err(|problems| Failure::problems(vec![problems]))?;
+    }
+    let place: PlaceName = task.board.parse().map_err(|e| Failure::of(Fault::Profile, &e))?;
+    open_lab(common)?.catalogue().place(&place)?;
+    if task.agents.iter().any(|agent| matches!(agent, AgentRef::Mcp)) {
+        return Err(no_mcp());
     }
     let (repo, base) = repository(&folder.join(&task.repo))?;
     if let Some(path) = policy.as_ref().and_then(|path| path.canonicalize().ok())

@@ -118,3 +118,49 @@ impl PlanResult {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use jig_model::result::TestCase;
+
+    use super::*;
+
+    fn result(cause: Cause, cases: &[CaseStatus], planned: Option<u64>) -> PlanResult {
+        let mut verdict = Verdict::of(cause, "");
+        verdict.tests.planned = planned;
+        let case = |&status: &CaseStatus| TestCase {
+            name: String::new(),
+            status,
+            message: None,
+            duration_ms: None,
+            start: 0,
+            end: 0,
+        };
+        verdict.tests.cases = cases.iter().map(case).collect();
+        PlanResult { run: String::new(), dir: PathBuf::new(), image: String::new(), verdict }
+    }
+
+    #[test]
+    fn a_run_that_passed_has_passed_all_and_one_that_failed_has_not() {
+        use CaseStatus::{Fail, Pass, Skip, Unfinished};
+        let (good, bad) = (Cause::Passed, Cause::FaultBanner);
+        for (cause, cases, planned, known, passed, total) in [
+            // Firmware that reports no test is one test, whatever the baseline counted.
+            (good, &[][..], None, 0, 1, 1),
+            (good, &[], None, 1, 1, 1),
+            (bad, &[], None, 0, 0, 1),
+            (bad, &[], None, 3, 0, 3),
+            (good, &[Pass, Pass, Skip], Some(3), 2, 2, 2),
+            (bad, &[Pass, Fail], Some(2), 0, 1, 2),
+            (bad, &[Pass, Unfinished], Some(4), 0, 1, 4),
+            // A crash behind the last test is a failure, and makes no further test.
+            (bad, &[Pass, Pass], Some(2), 0, 1, 2),
+            (good, &[Pass, Pass], Some(2), 2, 2, 2),
+            // A crash makes no test disappear.
+            (bad, &[Pass], None, 5, 1, 5),
+        ] {
+            let counts = result(cause, cases, planned).counts(known);
+            assert_eq!(counts, TestCounts { passed, total }, "{cause}: {cases:?} of {known}");
+        }
+    }
+}
