@@ -54,6 +54,7 @@ mod probe_verbs;
 mod programs;
 mod recovery;
 mod repair_board;
+mod repair_clients;
 mod repair_control;
 mod repair_faults;
 mod repair_http;

@@ -181,7 +181,5 @@ fn what_cannot_be_repaired_is_said_before_anything_begins() {
     start().says(2, &["is no git work tree"]);
     fs::write(&task, text.replace("mps2-an385", "absent")).unwrap();
     start().says(2, &["there is no place \"absent\""]);
-    fs::write(&task, text.replace(SCRIPT, "[\"mcp\", \"command:script\"]")).unwrap();
-    start().says(2, &["mcp cannot be asked yet"]);
     assert!(folder(&workshop).is_none(), "a run was begun");
 }

@@ -83,6 +83,19 @@ pub(crate) enum RepairCommand {
         #[arg(long, value_name = "sha256:HEX")]
         digest: String,
     },
+    /// Propose a patch to a run that waits for one
+    Submit {
+        #[command(flatten)]
+        run: RepairRun,
+        /// Unified diff against the run's base; - reads it from standard input
+        #[arg(value_hint = ValueHint::FilePath)]
+        patch: PathBuf,
+        /// What is taken for the cause
+        #[arg(long, value_name = "TEXT")]
+        why: String,
+    },
+    /// Serve a run to an MCP client on standard input and output
+    Mcp(RepairRun),
     /// Refuse what a run waits for
     Reject {
         #[command(flatten)]

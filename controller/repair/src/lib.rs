@@ -28,6 +28,7 @@ pub mod run;
 pub mod setup;
 pub mod signature;
 pub mod steps;
+pub mod submit;
 pub mod suspects;
 pub mod task;
 pub mod templates;

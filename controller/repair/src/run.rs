@@ -82,6 +82,15 @@ pub struct RefusedProposal {
     pub why: String,
 }
 
+/// A patch that a client has submitted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SubmittedPatch {
+    /// SHA-256 of the diff.
+    pub diff: String,
+    /// What the client takes for the cause; hostile text.
+    pub hypothesis: String,
+}
+
 /// An error, and where it occurred.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StepError {
@@ -142,8 +151,10 @@ pub struct Run {
     pub usage: Usage,
     /// How often a real board was flashed.
     pub flash_cycles: u64,
-    /// Digest of what waits for an approval.
+    /// Digest of what waits for an approval, or for a patch of a client.
     pub waits: Option<String>,
+    /// The patch that a client submitted where one was waited for.
+    pub submitted: Option<SubmittedPatch>,
     /// Digests that are approved.
     pub approved: BTreeSet<String>,
     /// Why what waited was refused.
@@ -191,6 +202,7 @@ impl Run {
             usage: Usage::default(),
             flash_cycles: 0,
             waits: None,
+            submitted: None,
             approved: BTreeSet::new(),
             rejected: None,
             stop: None,
@@ -233,6 +245,7 @@ impl Run {
         self.waits = None;
         // An answer is for what waited, and a step has dealt with it.
         self.rejected = self.rejected.take().filter(|_| outcome.event.is_none());
+        self.submitted = self.submitted.take().filter(|_| outcome.event.is_none());
         outcome.facts.iter().for_each(|fact| self.learn(fact));
         let Some(event) = outcome.event else {
             if self.waits.is_none() {
@@ -318,6 +331,12 @@ impl Run {
                 self.approved.insert(digest.clone());
             }
             Request::Reject { why } => self.rejected = Some(why.clone()),
+            Request::Submit { answers, diff, hypothesis } => {
+                let (diff, hypothesis) = (diff.clone(), hypothesis.clone());
+                if self.waits_for_patch() && self.waits.as_ref() == Some(answers) {
+                    self.submitted.get_or_insert(SubmittedPatch { diff, hypothesis });
+                }
+            }
         }
     }
 
@@ -337,10 +356,16 @@ impl Run {
         Duration::from_millis(allowed.saturating_sub(self.driven_ms(now_ms)))
     }
 
-    /// Tells whether what waits for an approval has got an answer.
+    /// Tells whether what waits has got an answer.
     pub fn is_answered(&self) -> bool {
         let approved = |digest| self.approved.contains(digest);
-        self.rejected.is_some() || self.waits.as_ref().is_none_or(approved)
+        let answered = self.rejected.is_some() || self.submitted.is_some();
+        answered || self.waits.as_ref().is_none_or(approved)
+    }
+
+    /// Tells whether a patch of a client is waited for.
+    pub fn waits_for_patch(&self) -> bool {
+        self.waits.is_some() && self.state == RepairState::PatchGeneration
     }
 }
 

@@ -1,12 +1,21 @@
 //! What other processes ask of a run: to stop, to go on with what waits, or not to.
 
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+
 use jig_model::{Fault, exit};
 use jig_repair::journal::{Entry, Request};
+use jig_repair::setup::RepairFolder;
+use jig_repair::submit::{SubmitError, submit as submit_to};
 
-use super::folders::{find, open};
+use super::folders::{find, open, policy_of};
 use crate::args::Common;
 use crate::failure::Failure;
 use crate::render::Screen;
+
+/// Most bytes of a patch that are read: one more than a run takes.
+const MAX_PATCH: u64 = (4 << 20) + 1;
 
 pub(super) fn stop(
     common: &Common,
@@ -33,7 +42,7 @@ pub(super) fn approve(
     let (name, folder) = find(common, wanted)?;
     let (mut journal, run) = open(&folder)?;
     let digest = digest.strip_prefix("sha256:").unwrap_or(digest);
-    match &run.waits {
+    match run.waits.as_ref().filter(|_| !run.waits_for_patch()) {
         None => return Err(waits_not(&name)),
         Some(waiting) if waiting != digest => {
             let words = format!("{name} does not wait for sha256:{digest}");
@@ -63,6 +72,52 @@ pub(super) fn reject(
     journal.append(&Entry::Request(Request::Reject { why }))?;
     screen.say(&format!("refused; if no process drives it: jig repair resume {name}"));
     Ok(exit::PASS)
+}
+
+/// Submits a patch of a person, or of a script.
+pub(super) fn submit(
+    common: &Common,
+    screen: &Screen,
+    wanted: &str,
+    patch: &Path,
+    why: &str,
+) -> Result<u8, Failure> {
+    let (name, folder) = find(common, wanted)?;
+    let text = if patch == Path::new("-") {
+        std::io::read_to_string(std::io::stdin().take(MAX_PATCH))
+    } else {
+        File::open(patch).and_then(|file| std::io::read_to_string(file.take(MAX_PATCH)))
+    };
+    let text = text.map_err(|error| {
+        Failure::new(Fault::Usage, format!("cannot read the patch {}: {error}", patch.display()))
+    })?;
+    let id = take(&folder, &text, why).map_err(|error| match error {
+        Taken::Refused(SubmitError::NotAwaited) => {
+            Failure::new(Fault::Usage, format!("{name} waits for no patch"))
+                .help(format!("jig repair status {name}"))
+        }
+        Taken::Refused(error @ (SubmitError::Journal(_) | SubmitError::Write { .. })) => {
+            Failure::of(Fault::Lab, &error)
+        }
+        Taken::Refused(error) => Failure::of(Fault::Usage, &error),
+        Taken::Unusable(failure) => failure,
+    })?;
+    screen.say(&format!("submitted {id}; if no process drives it: jig repair resume {name}"));
+    Ok(exit::PASS)
+}
+
+/// Says why a run has not taken a patch.
+pub(super) enum Taken {
+    Refused(SubmitError),
+    Unusable(Failure),
+}
+
+/// Gives a run a patch; returns the identity of the change.
+pub(super) fn take(folder: &Path, diff: &str, hypothesis: &str) -> Result<String, Taken> {
+    let (mut journal, run) = open(folder).map_err(Taken::Unusable)?;
+    let policy = policy_of(folder).map_err(Taken::Unusable)?;
+    let files = RepairFolder::new(folder);
+    submit_to(&mut journal, (&run, &policy), &files, diff, hypothesis).map_err(Taken::Refused)
 }
 
 fn ended(name: &str) -> Failure {

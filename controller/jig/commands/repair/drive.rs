@@ -17,15 +17,14 @@ use jig_repair::drive::{Waiting, drive as drive_run};
 use jig_repair::driver_lock::DriverLock;
 use jig_repair::git::Git;
 use jig_repair::journal::{Entry, Journal, Request};
-use jig_repair::policy::Policy;
 use jig_repair::redact::Redactor;
 use jig_repair::run::Run;
-use jig_repair::setup::{Flashes, NamedAgent, RepairFolder, RepairSetup};
+use jig_repair::setup::{Flashes, NamedAgent, PatchSource, RepairFolder, RepairSetup};
 use jig_repair::steps::{Steps, exit_code};
 use jig_repair::task::{AgentRef, RepairTask};
 
 use super::door::LabDoor;
-use super::folders::{HELD_OUT, ORIGIN, Origin, PLAN, POLICY, TASK, open, unusable};
+use super::folders::{HELD_OUT, ORIGIN, Origin, PLAN, TASK, open, policy_of, unusable};
 use super::host::{programs, search_path};
 use super::show::{RowFollower, document, tell};
 use crate::args::Common;
@@ -111,12 +110,6 @@ pub(super) fn ended(screen: &Screen, name: &str, path: &Path, run: &Run) -> Resu
     Ok(exit_code(run))
 }
 
-/// Refuses an agent of the kind that is not there yet.
-pub(super) fn no_mcp() -> Failure {
-    let words = "an agent of the kind mcp cannot be asked yet";
-    Failure::new(Fault::Usage, words).help("use templates, command:NAME or http:NAME")
-}
-
 /// Binds the files of a run to the rig and the agents of this host.
 fn bind(
     common: &Common,
@@ -136,10 +129,7 @@ fn bind(
         Ok::<_, Failure>(PlanText { origin, text: text(file)? })
     };
     let held_out = path.join(HELD_OUT).is_file().then(|| plan(HELD_OUT)).transpose()?;
-    let policy = match path.join(POLICY).is_file() {
-        true => Policy::parse(POLICY, &text(POLICY)?).map_err(problems)?,
-        false => Policy::default(),
-    };
+    let policy = policy_of(path)?;
     let place: PlaceName = task.board.parse().map_err(|e| Failure::of(Fault::Profile, &e))?;
     let given = common.lab();
     let config = LabConfig {
@@ -162,22 +152,23 @@ fn bind(
         secrets.extend(agent.variables().into_iter().filter_map(|name| {
             Some((name.to_owned(), variable(name)?.to_string_lossy().into_owned()))
         }));
-        let (name, agent): (_, Box<dyn RepairAgent>) = match agent {
+        let asked = |agent: Box<dyn RepairAgent>| PatchSource::Agent(agent);
+        let (name, source) = match agent {
             AgentRef::Templates => {
-                (TEMPLATES.to_owned(), Box::new(TemplateAgent::new(folder.tree())))
+                (TEMPLATES.to_owned(), asked(Box::new(TemplateAgent::new(folder.tree()))))
             }
             AgentRef::Command(command) => {
                 let (programs, git) = (Arc::clone(&programs), git.clone());
                 let agent = CommandAgent::new(command.clone(), programs, git, variable);
-                (format!("command:{}", command.name), Box::new(agent))
+                (format!("command:{}", command.name), asked(Box::new(agent)))
             }
             AgentRef::Http(http) => {
                 let agent = HttpAgent::new(http.clone(), variable);
-                (format!("http:{}", http.name), Box::new(agent))
+                (format!("http:{}", http.name), asked(Box::new(agent)))
             }
-            AgentRef::Mcp => return Err(no_mcp()),
+            AgentRef::Mcp => ("mcp".to_owned(), PatchSource::Clients),
         };
-        agents.push(NamedAgent { name, agent });
+        agents.push(NamedAgent { name, source });
     }
     let waiting = match task.mode {
         ExecutionMode::Interactive => Waiting::Await,

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use jig_model::Fault;
 use jig_repair::driver_lock::DriverLockError;
 use jig_repair::journal::{Journal, JournalError};
+use jig_repair::policy::Policy;
 use jig_repair::redact::Redactor;
 use jig_repair::run::Run;
 
@@ -106,6 +107,16 @@ pub(super) fn open(folder: &Path) -> Result<(Journal, Run), Failure> {
     let rows = journal.rows()?;
     let run = Run::of(&rows).map_err(|error| Failure::of(Fault::Lab, &error))?;
     Ok((journal, run))
+}
+
+/// Reads the policy of a run.
+pub(super) fn policy_of(folder: &Path) -> Result<Policy, Failure> {
+    let path = folder.join(POLICY);
+    match fs::read_to_string(&path) {
+        Ok(text) => Policy::parse(POLICY, &text).map_err(|bad| Failure::problems(vec![bad])),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Policy::default()),
+        Err(error) => Err(unusable(&path, &error)),
+    }
 }
 
 impl From<JournalError> for Failure {

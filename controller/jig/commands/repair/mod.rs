@@ -5,6 +5,7 @@ mod door;
 mod drive;
 mod folders;
 mod host;
+mod mcp;
 mod show;
 mod start;
 
@@ -26,6 +27,10 @@ pub(crate) fn repair(common: &Common, screen: &Screen, args: RepairArgs) -> Resu
         Some(RepairCommand::Approve { run, digest }) => {
             answer::approve(common, screen, &run.run, &digest)
         }
+        Some(RepairCommand::Submit { run, patch, why }) => {
+            answer::submit(common, screen, &run.run, &patch, &why)
+        }
+        Some(RepairCommand::Mcp(RepairRun { run })) => mcp::serve(common, &run),
         Some(RepairCommand::Reject { run, why }) => answer::reject(common, screen, &run.run, why),
     }
 }

@@ -63,6 +63,7 @@ pub(super) fn document(name: &str, run: &Run) -> Value {
         "iteration": run.iteration,
         "tests": counts,
         "waits": run.waits.as_ref().map(|digest| format!("sha256:{digest}")),
+        "waits_for": run.waits.as_ref().map(|_| if run.waits_for_patch() { "patch" } else { "approval" }),
         "usage": run.usage,
     })
 }
@@ -94,7 +95,12 @@ pub(super) fn tell(screen: &Screen, name: &str, folder: &std::path::Path, run: &
             plain(signature)
         ));
     }
-    if let Some(digest) = run.waits.as_ref().filter(|_| run.ended.is_none()) {
+    if run.waits_for_patch() && run.ended.is_none() {
+        screen.out("  waits for a patch");
+        screen.out(&format!("  next: jig repair submit {name} PATCH --why TEXT"));
+        screen.out(&format!("    or: jig repair mcp {name}, as the command of an MCP client"));
+        screen.out(&format!("    or: jig repair reject {name} --why TEXT"));
+    } else if let Some(digest) = run.waits.as_ref().filter(|_| run.ended.is_none()) {
         if let Some(proposed) = &run.proposed {
             let patch = folder.join("patches").join(format!("{}.diff", proposed.patch));
             screen.out(&format!("  waits for an approval of {}", patch.display()));
@@ -186,6 +192,9 @@ fn show_row(screen: &Screen, row: &Row, live: bool) {
         Entry::Request(Request::Stop { why }) => format!("asked to stop: {why}"),
         Entry::Request(Request::Approve { digest }) => format!("approved: sha256:{digest}"),
         Entry::Request(Request::Reject { why }) => format!("refused: {why}"),
+        Entry::Request(Request::Submit { hypothesis, .. }) => {
+            format!("a client submits a patch: {}", hypothesis.lines().next().unwrap_or_default())
+        }
     };
     let line = format!("{time} {:>4} {}", row.seq, escape(said.as_bytes()));
     if live { screen.say(&line) } else { screen.out(&line) }

@@ -10,10 +10,10 @@ use jig_repair::driver_lock::DriverLock;
 use jig_repair::journal::{Contract, Digest, Entry, Journal, Request};
 use jig_repair::policy::Policy;
 use jig_repair::redact::Redactor;
-use jig_repair::task::{AgentRef, RepairTask};
+use jig_repair::task::RepairTask;
 use toml::{Table, Value};
 
-use super::drive::{drive, ended, no_mcp};
+use super::drive::{drive, ended};
 use super::folders::{
     HELD_OUT, ORIGIN, Origin, PLAN, POLICY, TASK, find, make, open, root, unusable,
 };
@@ -46,9 +46,6 @@ pub(super) fn start(common: &Common, screen: &Screen, start: RepairStart) -> Res
     }
     let place: PlaceName = task.board.parse().map_err(|e| Failure::of(Fault::Profile, &e))?;
     open_lab(common)?.catalogue().place(&place)?;
-    if task.agents.iter().any(|agent| matches!(agent, AgentRef::Mcp)) {
-        return Err(no_mcp());
-    }
     let (repo, base) = repository(&folder.join(&task.repo))?;
     if let Some(path) = policy.as_ref().and_then(|path| path.canonicalize().ok())
         && path.starts_with(&repo)

@@ -144,9 +144,18 @@ pub enum Request {
         /// Digest of what is approved; any change of it voids the approval.
         digest: String,
     },
-    /// What waits for an approval is refused.
+    /// What waits is refused: the patch that wants an approval, or the wish for a patch.
     Reject {
         /// Why.
         why: String,
+    },
+    /// A client proposes a patch, where the run waits for one.
+    Submit {
+        /// Digest of what waited for it.
+        answers: String,
+        /// SHA-256 of the diff, by which the run's folder keeps it.
+        diff: String,
+        /// What the client takes for the cause.
+        hypothesis: String,
     },
 }

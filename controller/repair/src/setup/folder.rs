@@ -45,6 +45,11 @@ impl RepairFolder {
         self.0.join("patches").join(format!("{id}.diff"))
     }
 
+    /// The diff that a client has submitted, by its SHA-256.
+    pub fn submitted(&self, sha256: &str) -> PathBuf {
+        self.0.join("submitted").join(format!("{sha256}.diff"))
+    }
+
     /// An image, by its SHA-256.
     pub fn image(&self, sha256: &str) -> PathBuf {
         self.0.join("images").join(format!("{sha256}.elf"))

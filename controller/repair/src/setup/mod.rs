@@ -35,8 +35,16 @@ use crate::task::RepairTask;
 pub struct NamedAgent {
     /// Its name in the task.
     pub name: String,
-    /// The agent.
-    pub agent: Box<dyn RepairAgent>,
+    /// Where its patches come from.
+    pub source: PatchSource,
+}
+
+/// Where the patches of an agent come from.
+pub enum PatchSource {
+    /// It is asked for them.
+    Agent(Box<dyn RepairAgent>),
+    /// Clients submit them while the run waits.
+    Clients,
 }
 
 /// Everything that a run works with and that is not its state.

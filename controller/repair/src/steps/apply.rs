@@ -8,14 +8,14 @@ use jig_model::chain;
 use crate::agents::templates::TEMPLATES;
 use crate::drive::StepResult;
 use crate::git::GitError;
-use crate::journal::{Digest, Fact};
+use crate::journal::Fact;
 use crate::machine::RepairEvent;
 use crate::patch::Patch;
 use crate::policy::review;
 use crate::recovery::ErrorClass;
 use crate::run::Run;
 use crate::setup::RepairSetup;
-use crate::steps::{failed, part_done};
+use crate::steps::{digest_of, failed, part_done};
 
 pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
     let refused = |class, why| failed(RepairEvent::ApplyFailed, class, why);
@@ -31,7 +31,7 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
         }
     };
     let reviewed = review(&patch, &setup.policy);
-    let digest = approval(&["apply", &proposed.patch, &run.contract.base, setup.place.as_str()]);
+    let digest = digest_of(&["apply", &proposed.patch, &run.contract.base, setup.place.as_str()]);
     if let Some(why) = run.rejected.clone() {
         let why = format!("a person rejected the patch: {why}");
         let fact = Fact::Refused { patch: proposed.patch.clone(), why: why.clone() };
@@ -58,11 +58,6 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
         }
         Err(error) => refused(ErrorClass::UnhandledException, chain(&error)),
     }
-}
-
-/// Returns what an approval is bound to; any change of it voids the approval.
-fn approval(parts: &[&str]) -> String {
-    Digest::of(parts.join("\n").as_bytes()).to_string()
 }
 
 async fn commit(setup: &RepairSetup, run: &Run, id: &str) -> Result<String, GitError> {

@@ -18,7 +18,7 @@ mod test_setup;
 use std::time::Duration;
 
 use crate::drive::{RepairStep, RepairSteps, StepFuture, StepResult};
-use crate::journal::{Effect, Fact};
+use crate::journal::{Digest, Effect, Fact};
 use crate::machine::{RepairEvent, RepairState, RepairSubState};
 use crate::recovery::ErrorClass;
 use crate::run::Run;
@@ -118,6 +118,11 @@ impl RepairSteps for Steps {
 /// Makes the result of a step that failed.
 fn failed(event: RepairEvent, class: ErrorClass, why: impl Into<String>) -> StepResult {
     StepResult::of(event, why).with(Fact::Failed { class })
+}
+
+/// Returns what an answer is bound to; any change of it voids the answer.
+fn digest_of(parts: &[&str]) -> String {
+    Digest::of(parts.join("\n").as_bytes()).to_string()
 }
 
 /// Makes the result of a part of a state behind which the next part follows.

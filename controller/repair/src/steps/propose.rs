@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use jig_model::chain;
 
-use crate::agents::{AgentBudget, Answer, PatchProposal, ProposalRequest};
+use crate::agents::{AgentBudget, AgentError, Answer, PatchProposal, ProposalRequest};
 use crate::drive::StepResult;
-use crate::journal::{Fact, Proposed, Usage, now_ms};
+use crate::journal::{Digest, Fact, Proposed, Usage, now_ms};
 use crate::limits::limit_reached;
 use crate::machine::RepairEvent;
 use crate::patch::Patch;
 use crate::policy::review;
 use crate::recovery::ErrorClass;
-use crate::run::Run;
-use crate::setup::{RepairSetup, ScreenError};
-use crate::steps::failed;
+use crate::run::{Run, SubmittedPatch};
+use crate::setup::{PatchSource, RepairSetup, ScreenError};
+use crate::steps::{digest_of, failed, part_done};
 
 /// Longest time for one answer.
 const MAX_TIME: Duration = Duration::from_secs(30 * 60);
@@ -55,7 +55,19 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
         base: run.contract.base.clone(),
         budget: AgentBudget { left, time },
     };
-    let Answer { proposals, usage, notes } = match named.agent.propose(&request).await {
+    let answer = match &named.source {
+        PatchSource::Agent(agent) => agent.propose(&request).await,
+        PatchSource::Clients => match client_answer(setup, run) {
+            Some(answer) => answer,
+            None => {
+                let iteration = run.iteration.to_string();
+                let wanted = ["propose", &iteration, &request.base, setup.place.as_str()];
+                let why = "a patch of a client is waited for";
+                return part_done(why).with(Fact::Waits { digest: digest_of(&wanted) });
+            }
+        },
+    };
+    let Answer { proposals, usage, notes } = match answer {
         Ok(answer) => answer,
         Err(error) => {
             let why = format!("{}: {}", named.name, error.why);
@@ -116,6 +128,24 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
     let agent = named.name.clone();
     let fact = Fact::Proposed(Proposed { patch: id, agent, hypothesis, usage });
     StepResult::of(RepairEvent::PatchValid, reason).with(fact)
+}
+
+/// Returns what clients answered to the run's wish for a patch; nothing if they have not yet.
+fn client_answer(setup: &RepairSetup, run: &Run) -> Option<Result<Answer, AgentError>> {
+    let failed = |why| Err(AgentError { why, usage: Usage::default() });
+    if let Some(why) = &run.rejected {
+        return Some(failed(format!("nobody proposes a patch: {why}")));
+    }
+    let SubmittedPatch { diff, hypothesis } = run.submitted.clone()?;
+    let path = setup.folder.submitted(&diff);
+    Some(match fs::read_to_string(&path) {
+        Ok(text) if Digest::of(text.as_bytes()).to_string() == diff => {
+            let proposals = vec![PatchProposal { diff: text, hypothesis }];
+            Ok(Answer { proposals, ..Answer::default() })
+        }
+        Ok(_) => failed(format!("{} is not what was submitted", path.display())),
+        Err(error) => failed(format!("{}: {error}", path.display())),
+    })
 }
 
 /// Reviews a proposal by the policy; returns its identity, or why it is refused.
