@@ -20,10 +20,11 @@ use jig_model::ConsoleName;
 use jig_model::plan::{ActionKind, Plan, PowerOp};
 
 use super::actions::is_passive;
-use super::failed_results::{FoundLine, find_in_blocks, quotable};
+use super::failed_results::{FoundLine, find_in_blocks, quotable, read_some};
+use crate::console::lines::MAX_LINE;
 use crate::console::{
-    Follower, LogError, LogPaths, LogReader, PatternSet, RecordKind, is_suspicious, pieces,
-    readable,
+    Follower, LogError, LogPaths, LogReader, PatternSet, RecordKind, is_cut_headline,
+    is_suspicious, pieces, readable,
 };
 
 /// Where the waits of the plan have read to in the last boot, by console.
@@ -101,6 +102,29 @@ pub(super) fn suspicious_line(
     })
 }
 
+/// Finds the last line within a range of a log if it has no line end and was cut within the headline of
+/// a crash.
+pub(super) fn cut_headline(
+    log: &File,
+    range: Range<u64>,
+    (allowed, known): (&PatternSet, &[Range<u64>]),
+) -> io::Result<Option<FoundLine>> {
+    let end = log.metadata()?.len().min(range.end);
+    let from = range.start.max(end.saturating_sub(MAX_LINE as u64));
+    let mut last = vec![0; end.saturating_sub(from) as usize];
+    let read = read_some(log, &mut last, from)?;
+    last.truncate(read);
+    let start = memchr::memrchr2(b'\n', b'\r', &last).map_or(0, |end| end + 1);
+    let span = from + start as u64..from + last.len() as u64;
+    if known.iter().any(|k| k.start <= span.start && span.start < k.end) {
+        return Ok(None);
+    }
+    let text = readable(&last[start..]);
+    let cut = text.split('\n').next_back().map(str::trim_ascii_start);
+    let cut = cut.filter(|text| is_cut_headline(text) && !allowed.matches(text.as_bytes()));
+    Ok(cut.map(|text| (span, quotable(text).to_owned())))
+}
+
 fn suspicious_text(line: &[u8], allowed: &PatternSet) -> Option<String> {
     let text = readable(line);
     let suspicious = |piece: &&str| is_suspicious(piece) && !allowed.matches(piece.as_bytes());
@@ -113,6 +137,24 @@ mod tests {
     use std::io::Write as _;
 
     use super::*;
+
+    #[test]
+    fn a_headline_that_is_cut_at_the_very_end_is_found() {
+        let allowed = PatternSet::new(&[]).unwrap();
+        for (log, found) in [
+            ("OK\n*** HardF", Some(3..12)),
+            ("OK\n\x1b[31m*** HardF", Some(3..17)),
+            ("OK\n*** HardF\n", None),
+            ("OK\n*** HardF\njig> ", None),
+            ("OK\n***", None),
+            ("OK\n", None),
+        ] {
+            let mut file = tempfile::tempfile().unwrap();
+            file.write_all(log.as_bytes()).unwrap();
+            let cut = cut_headline(&file, 2..u64::MAX, (&allowed, &[])).unwrap();
+            assert_eq!(cut.map(|(span, _)| span), found, "{log:?}");
+        }
+    }
 
     #[test]
     fn long_lines_are_looked_at_to_their_end() {

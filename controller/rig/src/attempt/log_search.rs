@@ -13,7 +13,7 @@ use jig_model::Cause;
 use jig_model::pattern::Pattern;
 use tokio::task::spawn_blocking;
 
-use super::after_end::{captured_at, captured_behind, suspicious_line};
+use super::after_end::{captured_at, captured_behind, cut_headline, suspicious_line};
 use super::drain::{complete_line, shows_line};
 use super::error::AttemptError;
 use super::failed_results::{KnownLines, failed_result, quoted};
@@ -142,7 +142,13 @@ impl LogSearch {
             };
             let Some(start) = start else { return Ok(None) };
             let excused = spans(&self.excused, console);
-            let find = |log: &File| suspicious_line(log, start..u64::MAX, (allowed, &excused));
+            let find = |log: &File| {
+                let found = suspicious_line(log, start..u64::MAX, (allowed, &excused))?;
+                match found {
+                    None => cut_headline(log, start..u64::MAX, (allowed, &excused)),
+                    found => Ok(found),
+                }
+            };
             let found = read(&self.run, &console.file, find)?;
             Ok(found.map(|found| quoted(&console.file, found)))
         })
