@@ -16,7 +16,7 @@ use jig_model::image::Image;
 use jig_model::known_good;
 use jig_model::pattern::Pattern;
 use jig_model::plan::{ActionKind, Plan, PowerOp, default_plan};
-use jig_model::{BoardId, PlaceName, Purpose, RunEvent, VerdictKind};
+use jig_model::{PlaceName, Purpose, RunEvent, VerdictKind};
 use tokio::time::{Instant, sleep};
 
 use super::accusation::{ImageOrigin, ImageRuns, NextProof, Proven};
@@ -26,7 +26,7 @@ use super::step_outcome::KnownGoodFailure;
 use super::storage_retry::retried;
 use crate::attempt::RunEventSink as _;
 use crate::health::examine;
-use crate::store::{KnownFormat, KnownGood, Passed, Places, StoreError};
+use crate::store::{KnownFormat, KnownGood, Passed, StoreError};
 
 /// Longest run whose image becomes the known-good image: each proof of the rig takes as long.
 const LONGEST: Duration = Duration::from_secs(10);
@@ -177,7 +177,7 @@ impl Dut<'_> {
                 Ok(KnownGoodResult::Failed(failure))
             }
             (Proven::ImageUnreliable, Some(failure)) => {
-                self.doubt(Some(u32::MAX));
+                self.doubt(Some(u32::MAX)).await;
                 Ok(KnownGoodResult::Unreliable(failure))
             }
             (Proven::RigWorks | Proven::OnlyShippedPasses, _) | (_, None) => {
@@ -311,7 +311,8 @@ impl Dut<'_> {
                 places.note_pass(self.place(), &passed, Timestamp::now(), read)
             }
             VerdictKind::Fail | VerdictKind::Flaky | VerdictKind::Inconclusive => {
-                note_failure(places, self.place(), board, &image.sha256).await
+                let note = || places.note_failure(self.place(), board, &image.sha256);
+                once_free(self.place(), note).await
             }
             // The rig failed, or the run was cancelled: neither says anything about the image.
             VerdictKind::Pass | VerdictKind::EnvError | VerdictKind::Cancelled => Ok(()),
@@ -322,27 +323,26 @@ impl Dut<'_> {
     }
 
     /// Adds to the doubts about the kept known-good image; `None` clears them.
-    pub(super) fn doubt(&self, more: Option<u32>) {
+    pub(super) async fn doubt(&self, more: Option<u32>) {
         let Some(places) = self.environment.places.filter(|_| self.spec.canary.is_none()) else {
             return;
         };
-        if let Err(error) = places.doubt_known_good(self.place(), more) {
+        let noted = once_free(self.place(), || places.doubt_known_good(self.place(), more)).await;
+        if let Err(error) = noted {
             tracing::warn!(error = jig_model::chain(&error), "known-good image not noted");
         }
     }
 }
 
-/// Notes that an image has failed, as soon as no other process writes.
-async fn note_failure(
-    places: &Places,
+/// Makes a note on a known-good image, as soon as no other process writes.
+async fn once_free(
     place: &PlaceName,
-    board: &BoardId,
-    sha256: &str,
+    note: impl Fn() -> Result<bool, StoreError>,
 ) -> Result<(), StoreError> {
     let deadline = Instant::now() + BUSY;
-    while !places.note_failure(place, board, sha256)? {
+    while !note()? {
         if Instant::now() >= deadline {
-            tracing::warn!(%place, "a failed image is not noted: another process keeps the notes");
+            tracing::warn!(%place, "a failure is not noted: another process keeps the notes");
             break;
         }
         sleep(MOMENT).await;
@@ -353,7 +353,10 @@ async fn note_failure(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use jig_model::BoardId;
+
     use crate::attempt::fake::{parse, plan};
+    use crate::store::Places;
 
     #[tokio::test(start_paused = true)]
     async fn a_failure_is_noted_as_soon_as_no_other_process_writes() {
@@ -367,12 +370,16 @@ mod tests {
             assert!(!candidates.exists());
             drop(lock);
         };
-        let (noted, ()) = tokio::join!(note_failure(&places, &place, &board, "aa"), released);
+        let note = |image: &'static str| {
+            let (places, place, board) = (&places, &place, &board);
+            move || places.note_failure(place, board, image)
+        };
+        let (noted, ()) = tokio::join!(once_free(&place, note("aa")), released);
         noted.unwrap();
         assert!(candidates.exists());
         // A process that never ends its writing ends no run.
         let _lock = places.lock_known_good(&place).unwrap().unwrap();
-        note_failure(&places, &place, &board, "bb").await.unwrap();
+        once_free(&place, note("bb")).await.unwrap();
     }
 
     #[test]

@@ -195,7 +195,7 @@ impl RunDriver<'_> {
                 NextAction::Control => {
                     let control = self.dut.control().await?;
                     if self.retries.contradicts_itself(&control) {
-                        self.dut.doubt(Some(u32::MAX));
+                        self.dut.doubt(Some(u32::MAX)).await;
                     }
                     let step = self.retries.controlled(verdict, control);
                     if step.next == NextAction::Again {

@@ -276,11 +276,11 @@ impl Steps<'_, '_> {
         let mut proofs: Vec<String> = verdict_of(&reports)?.into_iter().collect();
         match self.control().await? {
             KnownGoodResult::Passed(image) => {
-                self.dut.doubt(None);
+                self.dut.doubt(None).await;
                 proofs.push(Note::KnownGoodPassed { image }.to_string());
             }
             KnownGoodResult::Failed(failure) => {
-                self.dut.doubt(Some(1));
+                self.dut.doubt(Some(1)).await;
                 return Err(failure.into());
             }
             KnownGoodResult::Cancelled => return Err(StepError::Cancelled),

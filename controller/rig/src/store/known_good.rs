@@ -186,19 +186,25 @@ impl Places {
     }
 
     /// Notes that the known-good image spoke against a recovery although everything else at the
-    /// place works, by so many doubts more, or with nothing that it passed.
+    /// place works, by so many doubts more, or with nothing that it passed. Returns `false` if another process keeps
+    /// the notes; then nothing is noted.
     ///
     /// # Errors
     /// The folder cannot be written.
-    pub fn doubt_known_good(&self, place: &PlaceName, more: Option<u32>) -> Result<(), StoreError> {
+    pub fn doubt_known_good(
+        &self,
+        place: &PlaceName,
+        more: Option<u32>,
+    ) -> Result<bool, StoreError> {
         let (record, _) = self.known_good_paths(place);
         let doubts = |known: &KnownGood| more.map_or(0, |more| known.doubts.saturating_add(more));
         if read_record(&record).is_none_or(|known| known.doubts == doubts(&known)) {
-            return Ok(());
+            return Ok(true);
         }
-        let Some(_lock) = self.lock_known_good(place)? else { return Ok(()) };
-        let Some(known) = read_record(&record) else { return Ok(()) };
-        write_record(&record, &KnownGood { doubts: doubts(&known), ..known })
+        let Some(_lock) = self.lock_known_good(place)? else { return Ok(false) };
+        let Some(known) = read_record(&record) else { return Ok(true) };
+        write_record(&record, &KnownGood { doubts: doubts(&known), ..known })?;
+        Ok(true)
     }
 
     /// Keeps two processes from writing at once; nothing while another one writes.
