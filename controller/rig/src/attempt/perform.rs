@@ -36,7 +36,7 @@ use super::watching::{Sights, Watching};
 use crate::console::{ConsoleHandle, Syncing};
 use crate::judge::{
     ByteRange, ConsoleReport, CoreFinding, EarlierReport, ExpectedCrash, ImageIdentity,
-    Observation, ReadBack, judge,
+    Observation, ReadBack, judge, shown_despite_rig,
 };
 use crate::store::RunDir;
 use crate::workflow::{
@@ -94,6 +94,8 @@ pub struct AttemptEnd {
     pub verdict: Verdict,
     /// The verdict if the transport is trusted, where `verdict` says that it is not.
     pub believed: Option<Believed>,
+    /// The failure of the target that the attempt showed, where `verdict` blames the rig.
+    pub shown: Option<Verdict>,
     /// Whether the target printed, in no known format, and was silent long before its wait ended.
     pub printed_out: bool,
     /// The workflow's record, if it got that far.
@@ -162,21 +164,26 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
         observation = most_like_a_result(search.run.clone(), observation).await?;
     }
     let mut verdict = judge(&observation);
-    let mut believed = None;
+    let (mut believed, mut shown) = (None, None);
     if matches!(verdict.kind, VerdictKind::Pass | VerdictKind::Flaky) {
         observation = search.contradictions(observation).await?;
         // Garbage puts in doubt what is missing, and nothing is.
         verdict = judge(&observation);
     } else {
-        let trusted = judge(&Observation { garbage: None, ..observation });
+        let trusted = judge(&Observation { garbage: None, ..observation.clone() });
         if trusted.cause != verdict.cause {
             let failure = search.failure().await?;
             believed = Some(Believed { verdict: trusted, garbage_last, failure });
+        } else if verdict.cause.fault() == Some(Fault::Lab) {
+            // Where the log is what failed, it shows nothing more.
+            let searched = search.contradictions(observation.clone()).await;
+            shown = shown_despite_rig(&searched.unwrap_or(observation), &verdict);
         }
     }
     Ok(AttemptEnd {
         printed_out: verdict.cause == Cause::NoResults && silent >= PRINTED_OUT,
         believed,
+        shown,
         verdict,
         workflow: Some(workflow),
         boots,

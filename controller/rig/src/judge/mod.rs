@@ -4,11 +4,13 @@
 //! no clock, no file, no board. An agent or a plan cannot report a result, only the
 //! observed bytes and events can.
 
+mod despite_rig;
 mod elsewhere;
 mod observation;
 mod other_console;
 mod rules;
 
+pub use despite_rig::shown_despite_rig;
 pub use observation::{
     ByteRange, ConsoleReport, CoreFinding, EarlierReport, ExpectedCrash, Gap, ImageIdentity,
     Incident, IncidentKind, Listened, Observation, PrintedId, ReadBack, ResultLike, Standstill,

@@ -48,6 +48,8 @@ pub(super) struct Attempted {
     pub(super) printed_out: bool,
     /// The verdict if its transport is trusted, where `verdict` says that it is not.
     pub(super) believed: Option<Believed>,
+    /// The failure of the target that it showed, where its verdict blames the rig.
+    pub(super) shown: Option<Verdict>,
     pub(super) duration_ms: u64,
 }
 
@@ -178,6 +180,7 @@ impl<'a> Dut<'a> {
         let mut end = outcome.unwrap_or_else(|error| AttemptEnd {
             verdict: Verdict::of(error.cause(), jig_model::chain(&error)),
             believed: None,
+            shown: None,
             printed_out: false,
             workflow: None,
             boots: Vec::new(),
@@ -201,11 +204,12 @@ impl<'a> Dut<'a> {
             duration_ms,
             workflow: serde_json::to_value(&end.workflow).unwrap_or_default(),
             boots: boots.collect(),
-            consoles: end.consoles.into_keys().collect(),
+            consoles: std::mem::take(&mut end.consoles).into_keys().collect(),
         };
         self.note(|record| record.attempts.push(made)).await?;
-        self.syncing.extend(end.syncing);
-        Ok(Attempted { verdict, printed_out: end.printed_out, believed: end.believed, duration_ms })
+        self.syncing.append(&mut end.syncing);
+        let AttemptEnd { printed_out, believed, shown, .. } = end;
+        Ok(Attempted { verdict, printed_out, believed, shown, duration_ms })
     }
 
     /// Replaces the verdict of the last test attempt, now that more is known.

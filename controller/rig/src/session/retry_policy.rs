@@ -4,9 +4,9 @@
 //! An attempt has one of three results.
 //!
 //! - **An observed result**: a pass, a failed case, a fault. It counts.
-//! - **A rig failure**: the attempt does not count, whatever it showed. The rig is recovered and
-//!   the test is attempted again, once per recovery. A recovery never turns an observed failure
-//!   into a pass.
+//! - **A rig failure**: the attempt does not count. The rig is recovered and the test is attempted
+//!   again, once per recovery. A crash or a failed test that the attempt showed nevertheless is kept:
+//!   a retry that passes is `unconfirmed`.
 //! - **A missing result**: silence, no end of the report, a reset. An exit code and a flood count
 //!   as missing, too, because no console output confirms them. The known-good image shows whether
 //!   the rig works now, but not whether it worked during the attempt, so the test is attempted
@@ -147,7 +147,7 @@ pub(super) struct RetryPolicy {
     vouched: bool,
     /// The verdict of the attempt with a missing result, if this test had one.
     first: Option<Verdict>,
-    /// What an attempt with garbage on a transport showed of a failure nevertheless.
+    /// What an attempt with a rig failure showed of a failure of the target nevertheless.
     doubted: Option<Verdict>,
     /// The recoveries between the attempts of this test.
     recovers: Vec<Note>,
@@ -204,6 +204,11 @@ impl RetryPolicy {
             Suspicion::Rig => self.spoiled(verdict),
             Suspicion::Either => RetryStep { verdict, next: NextAction::Control },
         }
+    }
+
+    /// Keeps the failure of the target that an attempt showed whose verdict blames the rig.
+    pub(super) fn shown(&mut self, failure: Verdict) {
+        self.doubted.get_or_insert(failure);
     }
 
     /// Decides after an attempt whose target has printed all that it prints, in no known format:
@@ -299,7 +304,8 @@ impl RetryPolicy {
 
     /// A result was observed.
     fn seen(&mut self, verdict: Verdict) -> RetryStep {
-        let doubted = self.doubted.take();
+        let passed = verdict.kind == VerdictKind::Pass;
+        let doubted = if passed { self.doubted.take() } else { None };
         let verdict = match self.first.take().or(doubted) {
             Some(first) if verdict.kind == VerdictKind::Pass => together(first, verdict),
             Some(_) | None => verdict,
@@ -308,6 +314,11 @@ impl RetryPolicy {
     }
 
     fn done(&mut self, mut verdict: Verdict) -> RetryStep {
+        if let Some(Verdict { cause, summary, .. }) = self.doubted.take()
+            && cause != verdict.cause
+        {
+            verdict.notes.push(Note::Shown { cause, summary });
+        }
         verdict.notes.append(&mut self.recovers);
         RetryStep { verdict, next: NextAction::Done }
     }
@@ -600,6 +611,28 @@ mod tests {
             let told = verdict.summary + &notes;
             assert!(told.contains("it said so"), "{told}");
             assert_eq!(told.contains("3 tests failed"), line, "{told}");
+        }
+    }
+
+    #[test]
+    fn a_failure_that_was_shown_before_the_rig_failed_is_never_forgotten() {
+        for (retry, ended) in
+            [(Cause::Passed, Cause::Unconfirmed), (Cause::TestFailed, Cause::TestFailed)]
+        {
+            let mut retries = RetryPolicy::new(3);
+            retries.begin();
+            retries.shown(Verdict::of(Cause::FaultBanner, "it crashed"));
+            let step = retries.attempted(Verdict::of(Cause::RigUnhealthy, "starved"), None);
+            retries.recovered(step.verdict, &ladder_ended(true, true));
+            let verdict = retries.attempted(Verdict::of(retry, ""), None).verdict;
+            let notes: String = verdict.notes.iter().map(|note| format!("{note}\n")).collect();
+            let told = format!("{} {notes}", verdict.summary);
+            assert_eq!(verdict.cause, ended, "{told}");
+            assert!(told.contains("it crashed"), "{told}");
+            // The next test of the run begins anew.
+            retries.begin();
+            let next = retries.attempted(Verdict::of(Cause::Passed, ""), None).verdict;
+            assert_eq!(next.cause, Cause::Passed);
         }
     }
 

@@ -213,9 +213,12 @@ impl RunDriver<'_> {
         let (plan, images) = (self.plan, self.images);
         let again = self.retries.makes_garbled_again();
         let trial = PlannedAttempt { purpose: Purpose::Test, plan, images, again };
-        let Attempted { verdict, printed_out, believed, duration_ms } =
+        let Attempted { verdict, printed_out, believed, shown, duration_ms } =
             self.dut.attempt(trial).await?;
         self.took_ms = duration_ms;
+        if let Some(shown) = shown {
+            self.retries.shown(shown);
+        }
         Ok(match printed_out && believed.is_none() {
             true => self.retries.printed_out(verdict),
             false => self.retries.attempted(verdict, believed),
