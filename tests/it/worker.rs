@@ -36,6 +36,7 @@ fn slow_run() -> String {
     to_line(&Command::Run(RunCommand {
         place: "mps2-an385".parse().unwrap(),
         image: Some(elf("mps2-an385", "slow-start").into()),
+        resets: 0,
         until: None,
         console: None,
         reject: Vec::new(),

@@ -37,6 +37,7 @@ impl RunArgs {
         Command::Run(RunCommand {
             place: self.target.board.clone(),
             image: self.image.clone(),
+            resets: self.resets,
             until: self.until.clone(),
             console: self.console.clone(),
             reject: self.reject.clone(),

@@ -19,6 +19,9 @@ pub(crate) struct RunArgs {
     /// set
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) image: Option<PathBuf>,
+    /// Expect the target to reset itself this often before that, as bootloaders do
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=100))]
+    pub(crate) resets: u8,
     /// Pass as soon as the console shows this; no test results are needed then
     #[arg(long, value_name = "REGEX")]
     pub(crate) until: Option<Pattern>,

@@ -107,15 +107,24 @@ impl Lab {
     ) -> Result<Reply, CommandError> {
         Ok(match command {
             Command::Run(run) => {
-                let RunCommand { place, image, until, console, reject, allow, timeout_ms, options } =
-                    run;
+                let RunCommand {
+                    place,
+                    image,
+                    resets,
+                    until,
+                    console,
+                    reject,
+                    allow,
+                    timeout_ms,
+                    options,
+                } = run;
                 let here = self.bind(&place)?;
                 let console = beside_primary(&here.profile, console)?;
                 let timeout = Duration::from_millis(timeout_ms);
                 let plan = Plan {
                     reject,
                     allow_output: allow,
-                    ..default_plan(image.is_some(), until, console, timeout)
+                    ..default_plan(image.is_some(), resets, until, console, timeout)
                 };
                 self.run_with(here, plan, image, options, events, cancel).await?
             }

@@ -86,6 +86,9 @@ pub struct RunCommand {
     /// The image, as `FILE` or `FILE.bin@ADDRESS`; none where the board boots by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<PathBuf>,
+    /// How often the target is expected to reset itself before that.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub resets: u8,
     /// Passes as soon as the console shows this; no test results are needed then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Pattern>,
@@ -103,6 +106,10 @@ pub struct RunCommand {
     /// How the run is made.
     #[serde(default)]
     pub options: RunOptions,
+}
+
+fn is_zero(count: &u8) -> bool {
+    *count == 0
 }
 
 /// Runs a test plan.

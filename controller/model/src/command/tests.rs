@@ -34,6 +34,7 @@ fn commands() -> Vec<Command> {
         Command::Run(RunCommand {
             place: place(),
             image: image.clone(),
+            resets: 1,
             until: Some(Pattern::new("ready v[0-9]").unwrap()),
             console: Some("uart1".parse().unwrap()),
             reject: vec![Pattern::new("ERROR").unwrap()],

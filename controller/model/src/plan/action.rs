@@ -20,6 +20,8 @@ pub mod defaults {
     pub const POWER: Duration = Duration::from_secs(30);
     /// A reset: a line is pulled or a monitor is asked.
     pub const RESET: Duration = Duration::from_secs(10);
+    /// A reset of the target, and the first output behind it: the time-outs of watchdogs are seconds.
+    pub const EXPECT_RESET: Duration = Duration::from_secs(10);
     /// Deploying: a megabyte of flash at 20 KiB/s, with some air.
     pub const DEPLOY: Duration = Duration::from_secs(60);
     /// All boot stages: an emulated Linux machine takes half a minute on a busy host; each
@@ -38,9 +40,10 @@ pub mod defaults {
 }
 
 /// Keys that say what an action does.
-const KINDS: [&str; 10] = [
+const KINDS: [&str; 11] = [
     "power",
     "reset",
+    "expect_reset",
     "deploy",
     "boot",
     "expect",
@@ -105,7 +108,7 @@ pub(super) fn lower(
 /// Says which kinds a key belongs to, where it does not belong to all.
 fn owners(key: &str) -> Option<&'static [&'static str]> {
     match key {
-        "console" => Some(&["expect", "send", "wait_for_results", "assert"]),
+        "console" => Some(&["expect_reset", "expect", "send", "wait_for_results", "assert"]),
         "reject" => Some(&["expect"]),
         "exit_code" => Some(&["host_command"]),
         "at_least" | "absent" => Some(&["assert"]),
@@ -135,6 +138,7 @@ fn stray_keys(named: &[(String, Range<usize>)], kind: &str, findings: &Findings)
 fn name_word(kind: &'static str) -> &'static str {
     match kind {
         "wait_for_results" => "wait-for-results",
+        "expect_reset" => "expect-reset",
         "host_command" => "host-command",
         other => other,
     }
@@ -144,6 +148,7 @@ fn default_timeout(kind: &ActionKind, plan_timeout: Duration) -> Duration {
     match kind {
         ActionKind::Power { .. } => defaults::POWER,
         ActionKind::Reset => defaults::RESET,
+        ActionKind::ExpectReset { .. } => defaults::EXPECT_RESET,
         ActionKind::Deploy { .. } => defaults::DEPLOY,
         ActionKind::Boot { .. } => defaults::BOOT,
         ActionKind::Expect { .. } => defaults::EXPECT,
@@ -169,6 +174,13 @@ fn kind_of(
     }
     if raw.reset.is_some() {
         return Some(ActionKind::Reset);
+    }
+    if let Some(expected) = raw.expect_reset {
+        let begins = match expected.value {
+            RawSwitch::On => None,
+            RawSwitch::With(pattern) => Some(pattern),
+        };
+        return Some(ActionKind::ExpectReset { console, begins });
     }
     if let Some(deploy) = raw.deploy {
         let image = match word("deploy", deploy, findings)? {

@@ -9,49 +9,59 @@ use super::types::{Action, ActionKind, Behavior, Plan, PowerOp, Requirements, St
 use crate::pattern::Pattern;
 use crate::{ActionName, ConsoleName};
 
-/// Builds the plan of `jig run`: deploy the image if there is one, power cycle, then wait
-/// for a test report, or for a text where one is given, on the console that is named or the primary
-/// one.
+/// Builds the plan of `jig run`: deploy the image if there is one, power cycle, wait for as many
+/// resets of the target as are expected, then wait for a test report, or for a text where one is
+/// given, on the console that is named or the primary one.
 ///
-/// The time-out counts for that wait; it is held between a millisecond and a day, so that
+/// The time-out counts for each of these waits; it is held between a millisecond and a day, so that
 /// the plan always ends.
 pub fn default_plan(
     has_image: bool,
+    resets: u8,
     until: Option<Pattern>,
     console: Option<ConsoleName>,
     timeout: Duration,
 ) -> Plan {
+    let timeout = timeout.clamp(Duration::from_millis(1), MAX_WAIT);
+    let reset = ActionKind::ExpectReset { console: console.clone(), begins: None };
+    let mut waits = vec![(reset, timeout); resets.into()];
     let kind = match until {
         Some(pattern) => ActionKind::Expect { console, any: vec![pattern], reject: Vec::new() },
         None => ActionKind::WaitForResults { console, format: None },
     };
     let goal = "the firmware boots and reports";
-    boot_and("run", goal, has_image, (kind, timeout.clamp(Duration::from_millis(1), MAX_WAIT)))
+    waits.push((kind, timeout));
+    boot_and("run", goal, has_image, waits)
 }
 
 /// Builds the plan of `jig console`: deploy the image if there is one, power cycle, and leave the
 /// board running until the user ends the session, for a day at most.
 pub fn console_plan(has_image: bool) -> Plan {
     let kind = ActionKind::Sleep { duration: MAX_WAIT };
-    boot_and("console", "somebody talks to the board", has_image, (kind, MAX_WAIT))
+    boot_and("console", "somebody talks to the board", has_image, vec![(kind, MAX_WAIT)])
 }
 
-fn boot_and(text: &str, goal: &str, has_image: bool, last: (ActionKind, Duration)) -> Plan {
+fn boot_and(text: &str, goal: &str, has_image: bool, last: Vec<(ActionKind, Duration)>) -> Plan {
     let mut kinds = Vec::new();
     if has_image {
         kinds.push((ActionKind::Deploy { image: None }, defaults::DEPLOY));
     }
     kinds.push((ActionKind::Power { op: PowerOp::Cycle }, defaults::POWER));
-    kinds.push(last);
+    kinds.extend(last);
     // Each action keeps to its own time; together they cannot take longer.
     let timeout = kinds.iter().map(|(_, timeout)| *timeout).sum();
+    let mut resets = 0;
     let action = |(kind, timeout): (ActionKind, Duration)| {
         let name = match &kind {
-            ActionKind::Deploy { .. } => "deploy",
-            ActionKind::Power { .. } => "power",
-            _ => text,
+            ActionKind::Deploy { .. } => "deploy".to_owned(),
+            ActionKind::Power { .. } => "power".to_owned(),
+            ActionKind::ExpectReset { .. } => {
+                resets += 1;
+                format!("expect-reset-{resets}")
+            }
+            _ => text.to_owned(),
         };
-        Action { name: ActionName::made(name.to_owned()), timeout, kind }
+        Action { name: ActionName::made(name), timeout, kind }
     };
     let name = || ActionName::made(text.to_owned());
     let actions = kinds.into_iter().map(action).collect();

@@ -265,6 +265,7 @@ impl<'f> Lowering<'f> {
             | ActionKind::HostCommand { .. }
             | ActionKind::Sleep { .. } => return,
             ActionKind::Expect { .. } => "expect",
+            ActionKind::ExpectReset { .. } => "expect_reset",
             ActionKind::Assert { .. } => "assert",
             ActionKind::WaitForResults { console, format } => {
                 self.one_results_console(console, &place);

@@ -103,7 +103,7 @@ crate::toml_table! {
         /// Actions, in order.
         actions: Vec<Located<RawAction>> = required,
     }
-    /// An action. It has exactly one of power, reset, deploy, boot, expect, send,
+    /// An action. It has exactly one of power, reset, expect_reset, deploy, boot, expect, send,
     /// wait_for_results, host_command, assert and sleep.
     pub(super) struct ActionKeys {
         /// Its name, unique in the behaviour; such as `expect-1` if left out.
@@ -116,6 +116,9 @@ crate::toml_table! {
         power: PowerOp = optional,
         /// Resets the board: true.
         reset: RawSwitch<Never> = optional,
+        /// Waits until the target resets itself, once, by its watchdog or otherwise: true, or what the
+        /// boot behind that prints first.
+        expect_reset: RawSwitch<Pattern> = optional,
         /// Puts an image on the board: true for the one of the command line, or a path.
         deploy: RawSwitch<String> = optional,
         /// Waits for the board's boot stages: true for all, or the last one's name.

@@ -153,7 +153,7 @@ fn each_bad_action_is_refused_with_its_place_and_a_way_out() {
     let cases = [
         (
             "{ }",
-            "1 plan::no-kind: the action does not say what to do | add one of: power, reset, deploy, boot, expect, send, wait_for_results, host_command, assert, sleep",
+            "1 plan::no-kind: the action does not say what to do | add one of: power, reset, expect_reset, deploy, boot, expect, send, wait_for_results, host_command, assert, sleep",
         ),
         (
             "{ reset = true, power = 'on' }",
@@ -258,7 +258,7 @@ fn each_bad_action_is_refused_with_its_place_and_a_way_out() {
         ),
         (
             "{ reset = true, console = 'uart0' }",
-            "17 plan::stray-key: `console` means nothing for `reset` | remove it; it belongs to expect, send, wait_for_results, assert",
+            "17 plan::stray-key: `console` means nothing for `reset` | remove it; it belongs to expect_reset, expect, send, wait_for_results, assert",
         ),
         (
             "{ sleep = '1s', exit_code = 0 }",
@@ -346,7 +346,7 @@ fn the_built_in_plan_deploys_cycles_and_waits() {
         plan.stages[0].steps[0].behaviors[0].actions.iter().map(|a| a.kind.clone()).collect()
     };
     let cycle = ActionKind::Power { op: PowerOp::Cycle };
-    let plan = default_plan(true, None, None, Duration::from_secs(5));
+    let plan = default_plan(true, 0, None, None, Duration::from_secs(5));
     assert_eq!(
         kinds(&plan),
         [
@@ -356,20 +356,30 @@ fn the_built_in_plan_deploys_cycles_and_waits() {
         ]
     );
     assert!(plan.stages[0].steps[0].behaviors[0].actions.iter().all(|a| a.timeout <= plan.timeout));
-    let plan = default_plan(false, Some(pattern("login: ")), None, Duration::MAX);
+    let plan = default_plan(false, 0, Some(pattern("login: ")), None, Duration::MAX);
     let any = vec![pattern("login: ")];
     assert_eq!(
         kinds(&plan),
         [cycle.clone(), ActionKind::Expect { console: None, any, reject: Vec::new() }]
     );
     let console = Some("uart1".parse().unwrap());
-    let on = |until| kinds(&default_plan(false, until, console.clone(), Duration::MAX)).pop();
+    let on = |until| kinds(&default_plan(false, 0, until, console.clone(), Duration::MAX)).pop();
     let any = vec![pattern("up")];
     let wait =
         ActionKind::Expect { console: console.clone(), any: any.clone(), reject: Vec::new() };
     assert_eq!(on(any.into_iter().next()), Some(wait));
     let wait = ActionKind::WaitForResults { console: console.clone(), format: None };
     assert_eq!(on(None), Some(wait));
+}
+
+#[test]
+fn expected_resets_come_between_the_power_cycle_and_the_wait() {
+    let plan = default_plan(true, 2, None, None, Duration::from_secs(5));
+    let actions = &plan.stages[0].steps[0].behaviors[0].actions;
+    let names: Vec<_> = actions.iter().map(|action| action.name.to_string()).collect();
+    assert_eq!(names, ["deploy", "power", "expect-reset-1", "expect-reset-2", "run"]);
+    let reset = ActionKind::ExpectReset { console: None, begins: None };
+    assert!(actions[2].kind == reset && actions[3].kind == reset);
 }
 
 fn two_by_two() -> Plan {

@@ -148,6 +148,14 @@ pub enum ActionKind {
     },
     /// Resets the board. Begins a new boot.
     Reset,
+    /// Waits until the target has reset itself, once, and the boot behind that has begun to print.
+    ExpectReset {
+        /// The console on which that boot begins, or the primary one.
+        console: Option<ConsoleName>,
+        /// What that boot prints first; else the boot banner of the profile, or what this boot has
+        /// printed first.
+        begins: Option<Pattern>,
+    },
     /// Puts an image on the board; it runs from the next power-on.
     Deploy {
         /// The image, or the one the command line names.

@@ -7,6 +7,7 @@
 mod before_switch;
 mod boot;
 mod console;
+mod expect_reset;
 mod host;
 mod power;
 mod quiet;
@@ -88,6 +89,10 @@ impl Actions<'_> {
         match &action.kind {
             ActionKind::Power { op } => self.power(*op, timeout).await,
             ActionKind::Reset => self.reset(timeout).await,
+            ActionKind::ExpectReset { console, begins } => {
+                let board_timeout = BoardTimeout::new(&self.board, timeout);
+                self.expect_reset(console.as_ref(), begins.as_ref(), board_timeout).await
+            }
             ActionKind::Deploy { image } => self.deploy(image, timeout).await,
             ActionKind::Boot { until } => self.boot(until.as_deref(), timeout).await,
             ActionKind::Expect { console, any, reject } => {

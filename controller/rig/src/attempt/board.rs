@@ -127,6 +127,19 @@ impl AttemptBoard {
         self.emit(RunEvent::Boot { boot, offset });
     }
 
+    /// Marks that an action has got a reset by the target that it expected.
+    pub(super) fn claim_reset(&self) {
+        self.report(Observed::ResetClaimed);
+    }
+
+    /// Begins a boot of the target behind an expected reset, where its output begins.
+    pub(super) fn begin_boot_at(&self, boot: Boot) {
+        let offset = boot.get(&self.primary).copied().unwrap_or_default();
+        self.alert(Observed::TargetBoot(boot));
+        let boot = u32::try_from(self.boots()).unwrap_or(u32::MAX);
+        self.emit(RunEvent::Boot { boot, offset });
+    }
+
     /// Returns the current end of the primary console as an empty range.
     fn here(&self, text: String) -> ByteRange {
         let Some(line) = self.lines.get(&self.primary) else { return ByteRange::default() };

@@ -10,6 +10,7 @@ use jig_model::protocol::PowerState;
 use jig_model::result::TestReport;
 use jig_model::{Cause, ConsoleName, Note};
 
+use super::expected_resets::ExpectedResets;
 use crate::judge::{ByteRange, ExpectedCrash, Incident, IncidentKind, Listened, Standstill};
 
 /// A boot that the plan started: where its output begins on each console.
@@ -24,6 +25,12 @@ pub(super) enum Observed {
     Power(PowerState),
     /// A boot that the plan started begins.
     Boot(Boot),
+    /// The rest of the plan expects this many resets by the target.
+    ResetsAhead(usize),
+    /// An action has got a reset by the target that it expected.
+    ResetClaimed,
+    /// A boot that the target began by an expected reset.
+    TargetBoot(Boot),
     /// An incident: an event that the plan did not cause.
     Incident(Incident),
     /// A console showed something in a boot, counted from 1.
@@ -63,6 +70,8 @@ pub(super) struct BoardFacts {
     pub(super) power: Option<PowerState>,
     /// The plan is switching the power: transports may end before the driver says that it is off.
     pub(super) switching: bool,
+    /// Resets by the target that the plan expects.
+    pub(super) resets: ExpectedResets,
     /// The code that the target ended this boot with, if it did.
     pub(super) exit: Option<i32>,
     /// SHA-256 of what the board was found to hold of the image that was put on it last.
@@ -97,19 +106,30 @@ impl BoardFacts {
             Observed::Switching(switching) => self.switching = switching,
             Observed::Power(state) => self.power = Some(state),
             Observed::Boot(boot) => {
+                self.incidents.extend(self.resets.take_unclaimed());
                 if std::mem::take(&mut self.restarted) {
                     // A crashing target prints until it is switched off, and the watchers read
                     // that output a little later.
                     self.forget();
                     self.forgiven = Some(self.boots.len());
                 }
-                self.boots.push(boot);
-                self.exit = None;
-                self.listened = None;
-                self.crash = None;
+                self.begin(boot);
             }
-            Observed::Incident(incident) => self.incidents.push(incident),
+            Observed::ResetsAhead(count) => self.resets.expect(count),
+            Observed::ResetClaimed => self.resets.claim(),
+            Observed::TargetBoot(boot) => self.begin(boot),
+            Observed::Incident(incident) => {
+                if !self.resets.admit(&incident) {
+                    self.incidents.push(incident);
+                }
+            }
             Observed::Shown { boot, incident } => {
+                // A log whose boot turns out to be over is read again from there.
+                let recognised = matches!(incident.kind, IncidentKind::Recognised(_));
+                let again = recognised && self.incidents.contains(&incident);
+                if again || self.resets.admit(&incident) {
+                    return;
+                }
                 let expected = self.expected.iter().find(|text| is_crash_in(&incident, text));
                 if let Some(expected) = expected.cloned() {
                     if boot == self.boots.len() {
@@ -127,6 +147,7 @@ impl BoardFacts {
             Observed::Restarted { heard } => {
                 self.forget();
                 self.heard.truncate(heard);
+                self.resets = ExpectedResets::default();
                 self.restarted = true;
             }
             Observed::Forwarded { port, address } => {
@@ -155,6 +176,13 @@ impl BoardFacts {
                 self.spelled.extend(spelled);
             }
         }
+    }
+
+    fn begin(&mut self, boot: Boot) {
+        self.boots.push(boot);
+        self.exit = None;
+        self.listened = None;
+        self.crash = None;
     }
 
     /// Forgets incidents of the target; those of the rig stay.

@@ -26,6 +26,7 @@ mod compiled_patterns;
 mod consoles;
 mod drain;
 mod error;
+mod expected_resets;
 mod facts;
 mod failed_results;
 mod garbage;

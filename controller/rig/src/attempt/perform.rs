@@ -241,6 +241,7 @@ async fn make(
         behavior: String::new(),
         heard: 0,
         last_off: last_off(request.plan),
+        resets: expected_resets(request.plan),
     };
     let outcome = tokio::select! {
         // Polled first, so that a wait that is over knows of the lost time.
@@ -402,7 +403,8 @@ fn observe(
         board.facts().earlier_counts(*boot, report)
     };
     let expected_crash = expected_crash(board, &seen);
-    let BoardFacts { mut incidents, read_back, notes, listened, .. } = facts;
+    let BoardFacts { mut incidents, mut resets, read_back, notes, listened, .. } = facts;
+    incidents.extend(resets.take_unclaimed());
     incidents.append(&mut closed.incidents);
     let image = image_of(request.images, deployed.as_ref());
     let earlier = seen.earlier.into_iter().filter(counts);
@@ -508,6 +510,32 @@ struct Performer<'a> {
     heard: usize,
     /// Path of the action by which the plan takes the power at its end, if it does.
     last_off: Option<String>,
+    /// Paths of the behaviours, in order, with the number of resets by the target that each expects.
+    resets: Vec<(String, usize)>,
+}
+
+impl Performer<'_> {
+    /// Tells how many resets by the target the plan expects from a behaviour on.
+    fn expect_resets(&self, behavior: &str) {
+        let from_here = self.resets.iter().skip_while(|(path, _)| path != behavior);
+        let count = from_here.map(|(_, count)| count).sum();
+        self.actions.board.report(Observed::ResetsAhead(count));
+    }
+}
+
+/// Lists the behaviours of a plan with the number of resets by the target that each expects.
+fn expected_resets(plan: &Plan) -> Vec<(String, usize)> {
+    let steps = plan.stages.iter().flat_map(|stage| stage.steps.iter().map(move |s| (stage, s)));
+    let behaviors = steps.flat_map(|(stage, step)| {
+        step.behaviors.iter().map(move |behavior| {
+            let resets = behavior
+                .actions
+                .iter()
+                .filter(|action| matches!(action.kind, ActionKind::ExpectReset { .. }));
+            (format!("{}/{}/{}", stage.name, step.name, behavior.name), resets.count())
+        })
+    });
+    behaviors.collect()
 }
 
 impl ActionExecutor for Performer<'_> {
@@ -523,8 +551,10 @@ impl ActionExecutor for Performer<'_> {
                 // The judge counts the restart.
                 self.actions.board.report(Observed::Restarted { heard: self.heard });
                 self.actions.core = None;
+                self.expect_resets(behavior);
             } else if behavior != self.behavior {
                 behavior.clone_into(&mut self.behavior);
+                self.expect_resets(behavior);
                 self.heard = self.actions.board.facts().heard.len();
             }
             let mut done = Ok(());

@@ -210,7 +210,11 @@ impl ConsoleWatcher {
     /// Begins the boots that start at or before an offset.
     fn begin_boots(&mut self, offset: u64) -> Result<(), AttemptError> {
         while let Some(start) = self.next_boot().filter(|&start| start <= offset) {
-            self.give_up();
+            if start < self.recogniser.position() {
+                self.read_again_up_to(start)?;
+            } else {
+                self.give_up();
+            }
             let ended = self.results.as_ref().and_then(|results| results.parser.ended_at());
             self.accept_excuses(ended);
             let heard = self.board.facts().heard.contains(&self.begun);
@@ -236,6 +240,46 @@ impl ConsoleWatcher {
         Ok(())
     }
 
+    /// Reads the boot again up to where it turns out to have ended: behind that, the target has begun
+    /// another one, whose output is read from there.
+    fn read_again_up_to(&mut self, end: u64) -> Result<(), AttemptError> {
+        if self.recogniser.undecided_from().is_some_and(|from| from < end) {
+            self.give_up();
+        }
+        self.excusable_until = None;
+        self.unread.clear();
+        self.excused.retain(|crash| crash.end <= end);
+        let start = self.follower.floor();
+        let Some(results) = &mut self.results else { return Ok(()) };
+        results.parser = results.reading.parser(start)?;
+        let file = &self.board.lines[&self.console].file;
+        let crashes: Vec<u64> = {
+            let facts = self.board.facts();
+            let crashes = facts.incidents.iter().filter(|incident| {
+                let recognised = matches!(incident.kind, IncidentKind::Recognised(_));
+                recognised && incident.range.file == *file
+            });
+            crashes.map(|incident| incident.range.start).collect()
+        };
+        let mut buf = vec![0; STRIDE];
+        let mut at = start;
+        while at < end {
+            let crash = crashes.iter().copied().filter(|&crash| crash > at).min();
+            let until = crash.unwrap_or(end).min(end);
+            let room = buf.len().min((until - at) as usize);
+            let len = self.follower.read_at(at, &mut buf[..room]).map_err(AttemptError::Follow)?;
+            if len == 0 {
+                break;
+            }
+            results.parser.feed(&buf[..len], &mut |_| {});
+            at += len as u64;
+            if crashes.contains(&at) {
+                results.parser.interrupt();
+            }
+        }
+        Ok(())
+    }
+
     fn next_boot(&self) -> Option<u64> {
         let facts = self.board.facts();
         facts.boots.get(self.begun)?.get(&self.console).copied()
@@ -246,6 +290,10 @@ impl ConsoleWatcher {
         let (mut at, mut rest) = (offset, bytes);
         while !rest.is_empty() {
             self.begin_boots(at)?;
+            if self.follower.cursor() < at {
+                // The boot that was begun is read from where it begins.
+                return Ok(());
+            }
             let room = self.next_boot().map_or(usize::MAX, |start| (start - at) as usize);
             let (piece, behind) = rest.split_at(rest.len().min(room));
             self.look_within_boot(at, piece)?;

@@ -47,6 +47,8 @@ pub struct Recogniser {
     boot_start: u64,
     boots_asked: u32,
     boots_seen: u32,
+    /// Where the boot banners stand that were seen, until a boot loop is told.
+    banners: Vec<u64>,
     loop_told: bool,
     flood_told: bool,
     /// When the board last printed or booted, and whether its silence was reported since.
@@ -118,6 +120,7 @@ impl Recogniser {
             boot_start: 0,
             boots_asked: 0,
             boots_seen: 0,
+            banners: Vec::new(),
             loop_told: false,
             flood_told: false,
             alive_at: None,
@@ -126,9 +129,14 @@ impl Recogniser {
     }
 
     /// Begins a new boot of the plan, whose output starts at an offset of the log. What waited for
-    /// an excuse is forgotten: see [`give_up`](Self::give_up).
+    /// an excuse is forgotten: see [`give_up`](Self::give_up). The output from there on may have been
+    /// seen already, and is fed again.
     pub fn expect_boot(&mut self, offset: u64, now: Duration) {
         self.boots_asked = self.boots_asked.saturating_add(1);
+        let before = self.banners.len();
+        self.banners.retain(|&banner| banner < offset);
+        let again = u32::try_from(before - self.banners.len()).unwrap_or(u32::MAX);
+        self.boots_seen = self.boots_seen.saturating_sub(again);
         self.boot_start = offset;
         self.position = offset;
         self.tail.clear();
@@ -354,8 +362,12 @@ impl Recogniser {
                 cause
             }
             None => {
-                seen.push(Sight::Boot(self.position - (end - start) as u64));
+                let banner = self.position - (end - start) as u64;
+                seen.push(Sight::Boot(banner));
                 self.boots_seen = self.boots_seen.saturating_add(1);
+                if !self.loop_told {
+                    self.banners.push(banner);
+                }
                 let unasked = self.boots_seen.saturating_sub(self.boots_asked);
                 if self.loop_told || unasked < self.limits.boot_loop.max(1) {
                     return;

@@ -54,6 +54,7 @@ pub trait ActionExecutor: Send {
             ActionKind::HostCommand { .. } => Cause::HostCommandFailed,
             ActionKind::Boot { .. }
             | ActionKind::Expect { .. }
+            | ActionKind::ExpectReset { .. }
             | ActionKind::Send { .. }
             | ActionKind::WaitForResults { .. }
             | ActionKind::Assert { .. }
@@ -68,6 +69,10 @@ pub fn describe(kind: &ActionKind) -> String {
     match kind {
         ActionKind::Power { op } => format!("power {op:?}").to_ascii_lowercase(),
         ActionKind::Reset => "reset".to_owned(),
+        ActionKind::ExpectReset { begins: None, .. } => "expect a reset by the target".to_owned(),
+        ActionKind::ExpectReset { begins: Some(begins), .. } => {
+            format!("expect a reset by the target, then /{begins}/")
+        }
         ActionKind::Deploy { image: None } => "deploy the image".to_owned(),
         ActionKind::Deploy { image: Some(path) } => format!("deploy {}", path.display()),
         ActionKind::Boot { until: None } => "boot".to_owned(),

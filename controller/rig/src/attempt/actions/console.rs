@@ -274,7 +274,7 @@ impl Actions<'_> {
         found(&board).is_none().then_some(matched)
     }
 
-    fn console(&self, name: Option<&ConsoleName>) -> ConsoleName {
+    pub(super) fn console(&self, name: Option<&ConsoleName>) -> ConsoleName {
         name.unwrap_or(&self.board.primary).clone()
     }
 

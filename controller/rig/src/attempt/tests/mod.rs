@@ -5,6 +5,7 @@ mod after_end;
 mod ending;
 mod excused;
 mod expected;
+mod expected_reset;
 mod explained;
 pub(crate) mod fake;
 mod losses;

@@ -1,0 +1,233 @@
+//! A reset by the target that the plan expects: waiting for it, and finding where the boot behind it
+//! begins.
+//!
+//! # Design
+//! *The output tells where a boot begins.* A driver tells of a reset while the target prints on, so
+//! the moment of its event divides no log. The boot behind the reset begins where the text that the
+//! plan names or the boot banner of the profile comes again, or where the output begins as it began
+//! before: with the same two lines. The same bytes give the same place, however they arrived.
+//!
+//! *A driver is believed where it tells all.* Where the board can be halted, its driver reports each
+//! reset, and no text replaces that. On other boards the text is the evidence.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jig_model::pattern::Pattern;
+use jig_model::{Cause, ConsoleName, chain};
+
+use super::{Actions, compile};
+use crate::attempt::abort_condition::abort_condition;
+use crate::attempt::board_timeout::BoardTimeout;
+use crate::attempt::expected_resets::SeenReset;
+use crate::console::{Follower, PatternSet, find_all};
+use crate::judge::ByteRange;
+use crate::workflow::ActionFailure;
+
+/// Most output of a boot in which the beginning of the next one is looked for.
+const LOOKED_AT: u64 = 1 << 20;
+
+/// Longest beginning of a boot that is compared.
+const HEAD: usize = 4 << 10;
+
+impl Actions<'_> {
+    /// Waits for a reset by the target and for the first output behind it; what follows belongs to a
+    /// new boot.
+    pub(super) async fn expect_reset(
+        &mut self,
+        console: Option<&ConsoleName>,
+        begins: Option<&Pattern>,
+        board_timeout: BoardTimeout,
+    ) -> Result<String, ActionFailure> {
+        let board = Arc::clone(&self.board);
+        let console = self.console(console);
+        let begins = begins.or(self.profile.boot_banner.as_ref());
+        let begins = begins.map(|pattern| compile(std::slice::from_ref(pattern))).transpose()?;
+        let driver_tells = self.protocols.control.is_some();
+        let follower = self.cursor(&console)?.clone();
+        let mut changes = board.changes();
+        let mut state = board.lines[&console].handle.state();
+        let start = loop {
+            changes.borrow_and_update();
+            let len = state.borrow_and_update().len;
+            let seen = board.facts().resets.unclaimed().cloned();
+            if seen.is_some() || (!driver_tells && begins.is_some()) {
+                let file = &board.lines[&console].file;
+                let sought = (seen.as_ref(), begins.as_ref(), file.as_str());
+                if let Some(start) = next_boot(&follower, len, sought).await? {
+                    break start;
+                }
+            }
+            tokio::select! {
+                biased;
+                failure = abort_condition(&board) => return Err(failure),
+                _ = changes.changed() => {}
+                Ok(()) = state.changed() => {}
+                () = board_timeout.run_out(&board) => {
+                    let failure = missed((seen.is_some(), driver_tells), &console, board_timeout);
+                    if seen.is_some() {
+                        board.claim_reset();
+                    }
+                    return Err(board_timeout.judged(&board, failure));
+                }
+            }
+        };
+        board.claim_reset();
+        self.begin_boot_at(&console, start)?;
+        Ok(format!("the target reset itself; its next boot begins at offset {start}"))
+    }
+
+    /// Begins the boot whose output begins at an offset of a console.
+    fn begin_boot_at(&mut self, console: &ConsoleName, start: u64) -> Result<(), ActionFailure> {
+        let board = Arc::clone(&self.board);
+        let waited_to = self.cursor(console)?.cursor();
+        if start < waited_to {
+            let file = board.lines[console].file.clone();
+            let range = ByteRange { file, start, end: waited_to, text: String::new() };
+            let detail = "the target reset itself before the text that the plan expected before";
+            let (cause, detail) = (Cause::UnexpectedReset, detail.to_owned());
+            return Err(ActionFailure { cause, detail, evidence: vec![range.evidence()] });
+        }
+        let mut boot = BTreeMap::from([(console.clone(), start)]);
+        for (other, line) in board.lines.iter().filter(|(name, _)| *name != console) {
+            let len = line.handle.state().borrow().len;
+            let again = begins_again(self.cursor(other)?, len)?;
+            boot.insert(other.clone(), again.unwrap_or(len));
+        }
+        board.begin_boot_at(boot);
+        Ok(())
+    }
+}
+
+/// Says what did not come; `came` and `told` say whether the reset came and whether the driver tells of
+/// resets.
+fn missed(
+    (came, told): (bool, bool),
+    console: &ConsoleName,
+    timeout: BoardTimeout,
+) -> ActionFailure {
+    let time = timeout.asked();
+    let detail = match (came, told) {
+        (false, true) => format!("the target did not reset itself within {time:?}"),
+        (false, false) => format!(
+            "no reset of the target was seen on console {console} within {time:?} (this board does \
+             not tell of resets: name the first line behind it by expect_reset = 'REGEX', or by \
+             boot_banner of the profile)"
+        ),
+        (true, _) => format!(
+            "the target reset itself, and behind that no boot that begins as the one before was \
+             seen on console {console} within {time:?} (name its first line: expect_reset = \
+             'REGEX', or boot_banner of the profile)"
+        ),
+    };
+    ActionFailure::new(Cause::ExpectMissed, detail)
+}
+
+/// Returns where the boot behind a reset begins, if the output shows it already.
+async fn next_boot(
+    follower: &Follower,
+    len: u64,
+    (seen, begins, file): (Option<&SeenReset>, Option<&PatternSet>, &str),
+) -> Result<Option<u64>, ActionFailure> {
+    if let Some(line) = seen.and_then(|seen| seen.line.as_ref()).filter(|line| line.file == file) {
+        return Ok(Some(line.start));
+    }
+    let Some(begins) = begins else { return begins_again(follower, len) };
+    let Some(head) = head(follower, len)? else { return Ok(None) };
+    // The boot before may have begun with the same line.
+    let from = head.first_line_end.max(len.saturating_sub(LOOKED_AT));
+    let found = find_all(follower, begins, from..len, 1).await.map_err(|error| unread(&error))?;
+    Ok(found.first().map(|matched| matched.start))
+}
+
+/// Returns where the output of a boot begins again as it began.
+fn begins_again(follower: &Follower, len: u64) -> Result<Option<u64>, ActionFailure> {
+    let Some(head) = head(follower, len)? else { return Ok(None) };
+    let from = head.first_line_end.max(len.saturating_sub(LOOKED_AT));
+    let mut text = vec![0; len.saturating_sub(from) as usize];
+    let read = follower.read_at(from, &mut text).map_err(|error| unread(&error))?;
+    text.truncate(read);
+    let printed = from - head.start;
+    Ok(repeated(&head.lines, &text, printed as usize).map(|at| from + at as u64))
+}
+
+/// The first two lines of a boot.
+#[derive(Debug, PartialEq, Eq)]
+struct BootHead {
+    /// Where the first one begins.
+    start: u64,
+    first_line_end: u64,
+    /// Both, as far as they are printed.
+    lines: Vec<u8>,
+}
+
+fn head(follower: &Follower, len: u64) -> Result<Option<BootHead>, ActionFailure> {
+    let from = follower.floor();
+    let mut text = vec![0; HEAD.min(len.saturating_sub(from) as usize)];
+    let read = follower.read_at(from, &mut text).map_err(|error| unread(&error))?;
+    text.truncate(read);
+    Ok(first_lines(&text).map(|(start, first_end, end)| BootHead {
+        start: from + start as u64,
+        first_line_end: from + first_end as u64,
+        lines: text[start..end].to_vec(),
+    }))
+}
+
+/// Returns where the first line that is not blank begins, and where it and the second one end.
+fn first_lines(text: &[u8]) -> Option<(usize, usize, usize)> {
+    let start = text.iter().position(|byte| !byte.is_ascii_whitespace())?;
+    let line_end = |at: usize| memchr::memchr(b'\n', &text[at..]).map(|end| at + end + 1);
+    let first_end = line_end(start)?;
+    let second = text[first_end..].iter().position(|byte| !byte.is_ascii_whitespace());
+    let end = second.and_then(|at| line_end(first_end + at)).unwrap_or(text.len());
+    Some((start, first_end, end))
+}
+
+/// Returns where a text that follows `printed` bytes of a boot repeats the first lines of that boot.
+/// A boot that printed less before it was reset is repeated as far as it went.
+fn repeated(lines: &[u8], text: &[u8], printed: usize) -> Option<usize> {
+    let (first, second) = lines.split_at(memchr::memchr(b'\n', lines)? + 1);
+    if first == second && !first.iter().any(u8::is_ascii_alphabetic) {
+        // Two rulers.
+        return None;
+    }
+    memchr::memmem::find_iter(text, first).find(|&at| {
+        let compared = lines.len().min(printed + at);
+        text[at..].starts_with(&lines[..compared])
+    })
+}
+
+fn unread(error: &crate::console::FollowError) -> ActionFailure {
+    ActionFailure::new(Cause::StorageFailed, chain(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_boot_behind_a_reset_begins_as_the_boot_before() {
+        for (text, at) in [
+            ("app 1\nready\nok a\napp 1\nready\nok b\n", Some(17)),
+            // Cut in the middle of a line, and before its second line.
+            ("app 1\nready\nok app 1\nready\n", Some(15)),
+            ("app 1\napp 1\nready\n", Some(6)),
+            ("app 1\nreaapp 1\nready\n", Some(9)),
+            ("\r\napp 1\r\nready\r\n\r\napp 1\r\nready\r\n", Some(18)),
+            // One line alone is no boot, nor are two lines that are not complete yet.
+            ("app 1\nready\napp 1\nok\n", None),
+            ("app 1\nready\napp 1\nrea", None),
+            ("app 1\nready\nok a\n", None),
+            ("=====\n=====\nok 1\n=====\n=====\n", None),
+            ("=====\nsuite\n=====\nok 1\n", None),
+            ("", None),
+        ] {
+            let found = first_lines(text.as_bytes()).and_then(|(start, first_end, end)| {
+                let lines = &text.as_bytes()[start..end];
+                let at = repeated(lines, &text.as_bytes()[first_end..], first_end - start)?;
+                Some(first_end + at)
+            });
+            assert_eq!(found, at, "{text:?}");
+        }
+    }
+}
