@@ -45,6 +45,19 @@ fn a_right_patch_becomes_a_proven_branch_and_nothing_else() {
     let rows: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(rows.iter().zip(1..).all(|(row, seq)| row["seq"] == seq));
     assert_eq!(rows.last().unwrap()["event"], "reported");
+    let (busy, all) = (document["busy_ms"].as_u64(), document["duration_ms"].as_u64());
+    assert!(busy > Some(0) && busy <= all, "{document:#}");
+    let export =
+        |format| workshop.run(["repair", "export", run, "--format", format]).json().unwrap();
+    let spans = export("otlp")["resourceSpans"][0]["scopeSpans"][0]["spans"].take();
+    let steps = rows.iter().filter(|row| row["kind"] == "outcome").count();
+    assert_eq!(spans.as_array().unwrap().len(), steps + 1);
+    assert_eq!(spans[0]["status"]["code"], 1);
+    let trajectory = export("atif");
+    let agent = |step: &&Value| step["source"] == "agent";
+    let proposals: Vec<_> = trajectory["steps"].as_array().unwrap().iter().filter(agent).collect();
+    assert_eq!(proposals.len(), 1);
+    assert_eq!(proposals[0]["message"], "the bound is one too high");
     workshop
         .run(["repair", "approve", run, "--digest", "sha256:00"])
         .says(2, &["waits for no approval"]);

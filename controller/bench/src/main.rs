@@ -9,10 +9,12 @@
 
 mod capture;
 mod cycle;
+mod dice;
 mod peers;
 mod probe;
 mod program;
 mod recovery;
+mod repair;
 mod report;
 mod rounds;
 mod sample;
@@ -59,6 +61,8 @@ pub(crate) struct BenchOptions {
 enum Part {
     /// How a rig that fails is noticed, blamed and recovered: every fault at random moments.
     Recovery(recovery::RecoveryOptions),
+    /// What the repair loop makes of firmware with one bug: right, wrong and no repairs.
+    Repair(repair::RepairOptions),
 }
 
 /// A measurement; it may take a while and may fill more than one row.
@@ -90,8 +94,10 @@ fn main() -> ExitCode {
 /// # Errors
 /// Something could not be measured. A goal that was missed is a row, not a failure.
 fn run(options: &BenchOptions) -> Result<(), TaskFailure> {
-    if let Some(Part::Recovery(options)) = &options.part {
-        return recovery::run(options);
+    match &options.part {
+        Some(Part::Recovery(options)) => return recovery::run(options),
+        Some(Part::Repair(options)) => return repair::run(options),
+        None => {}
     }
     println!("bench: building");
     setting::build(&["--bin", "jig", "--example", "capture", "--example", "probe"])?;

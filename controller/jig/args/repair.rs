@@ -47,6 +47,15 @@ pub(crate) struct RepairStart {
     pub(crate) agents: Vec<String>,
 }
 
+/// A format of other tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ExportFormat {
+    /// A trace of OpenTelemetry, in the JSON of OTLP
+    Otlp,
+    /// A trajectory of Harbor (ATIF 1.7)
+    Atif,
+}
+
 /// What to do with repair runs.
 #[derive(Debug, Subcommand)]
 pub(crate) enum RepairCommand {
@@ -59,6 +68,14 @@ pub(crate) enum RepairCommand {
     Watch(RepairRun),
     /// Print the journal of a run, a row a line
     Log(RepairRun),
+    /// Print a run in the format of another tool
+    Export {
+        #[command(flatten)]
+        run: RepairRun,
+        /// Format
+        #[arg(long, value_enum)]
+        format: ExportFormat,
+    },
     /// Ask a run to end
     Stop {
         #[command(flatten)]

@@ -13,6 +13,7 @@ pub mod drive;
 pub mod driver_lock;
 mod excerpt;
 pub mod explain;
+pub mod export;
 pub mod git;
 pub mod journal;
 pub mod limits;

@@ -135,6 +135,8 @@ pub struct Run {
     pub proposed: Option<Proposed>,
     /// Identities of all proposals.
     pub patches: BTreeSet<String>,
+    /// Identities of candidates that were tried and do not make the tests pass.
+    pub screened: BTreeSet<String>,
     /// Proposals that were refused.
     pub refused: Vec<RefusedProposal>,
     /// What was looked at when the required tests passed last.
@@ -149,6 +151,8 @@ pub struct Run {
     pub error: Option<StepError>,
     /// What the agents have used.
     pub usage: Usage,
+    /// For how long builds, the rig or an agent were at work, in milliseconds.
+    pub busy_ms: u64,
     /// How often a real board was flashed.
     pub flash_cycles: u64,
     /// Digest of what waits for an approval, or for a patch of a client.
@@ -193,6 +197,7 @@ impl Run {
             baseline: None,
             proposed: None,
             patches: BTreeSet::new(),
+            screened: BTreeSet::new(),
             refused: Vec::new(),
             proof: None,
             applied: None,
@@ -200,6 +205,7 @@ impl Run {
             attempts: Vec::new(),
             error: None,
             usage: Usage::default(),
+            busy_ms: 0,
             flash_cycles: 0,
             waits: None,
             submitted: None,
@@ -286,6 +292,7 @@ impl Run {
                 let iteration = self.iteration;
                 self.refused.push(RefusedProposal { iteration, patch, why });
             }
+            Fact::Screened { patches } => self.screened.extend(patches),
             Fact::Used(usage) => self.spend(usage),
             Fact::Proved(facts) => self.proof = Some(*facts),
             // What was proven was proven for another candidate.
@@ -313,6 +320,7 @@ impl Run {
                 self.strategy += u64::from(action == RecoveryAction::Degrade);
                 self.iteration += u64::from(uses_iteration);
             }
+            Fact::Waited { ms } => self.busy_ms = self.busy_ms.saturating_add(ms),
             Fact::Flashed => self.flash_cycles += 1,
             Fact::Waits { digest } => self.waits = Some(digest),
         }

@@ -2,15 +2,18 @@
 //! Pure.
 //!
 //! It stands in for coverage where none was measured. A test is the function of its name; what it
-//! reaches is found by the names of calls, so a call through a pointer is not seen.
+//! reaches is found by the names in it: functions, variables outside of functions, and macros. A call
+//! through a pointer is not seen.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::localise::{SourceLine, SuspectLine, TestCoverage, rank};
 
-/// A function of a C file.
+/// A function of a C file, or a variable or macro outside of functions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Function {
+    /// Whether it is a function.
+    is_code: bool,
     file: String,
     /// Numbers of its first and last line, from 1.
     lines: (u32, u32),
@@ -38,7 +41,7 @@ pub fn suspects(
 ) -> Vec<SuspectLine> {
     let mut functions: BTreeMap<String, Vec<Function>> = BTreeMap::new();
     for (file, text) in sources {
-        for (name, function) in functions_of(file, text) {
+        for (name, function) in functions_of(file, text).into_iter().chain(macros_of(file, text)) {
             functions.entry(name).or_default().push(function);
         }
     }
@@ -50,12 +53,21 @@ pub fn suspects(
         }
     }
     if tests.iter().all(|test| !test.failed || test.lines.is_empty()) {
-        // No test is known by its name: the whole program, or what the backtrace names.
+        // No test is known by its name: what the backtrace names, else the whole program. The innermost
+        // function counts twice.
         let named = seen.texts.iter().flat_map(|text| words(text));
-        let roots: BTreeSet<_> = named.filter(|word| functions.contains_key(*word)).collect();
-        let roots = if roots.is_empty() { BTreeSet::from(["main"]) } else { roots };
-        let lines = roots.into_iter().flat_map(|root| reached(&functions, root)).collect();
-        tests.push(TestCoverage { failed: true, lines });
+        let is_code =
+            |name: &str| functions.get(name).is_some_and(|all| all.iter().any(|one| one.is_code));
+        let named: Vec<_> = named.filter(|word| is_code(word)).collect();
+        let roots = if named.is_empty() { vec!["main"] } else { named };
+        let may_hold = |name: &&str| {
+            functions.get(*name).into_iter().flatten().any(|function| may_change(&function.file))
+        };
+        let innermost =
+            roots.iter().find(|name| may_hold(name)).map(|name| reached(&functions, name));
+        let all = roots.iter().flat_map(|root| reached(&functions, root)).collect();
+        let failed = |lines| TestCoverage { failed: true, lines };
+        tests.extend(innermost.into_iter().chain([all]).map(failed));
     }
     let mut ranked: Vec<_> = rank(&tests)
         .into_iter()
@@ -139,11 +151,15 @@ fn functions_of(file: &str, text: &str) -> Vec<(String, Function)> {
                 depth = 0;
                 if let Some((name, first, names)) = body.take() {
                     let lines = (first, line);
-                    found.push((name, Function { file: file.to_owned(), lines, names }));
+                    let file = file.to_owned();
+                    found.push((name, Function { is_code: true, file, lines, names }));
                 }
             }
             ("}", _) => depth = depth.saturating_sub(1),
-            (";", 0) => head.clear(),
+            (";", 0) => {
+                found.extend(variable(file, &head, line));
+                head.clear();
+            }
             (_, 0) => head.push((token, line)),
             _ => {
                 if let Some((_, _, names)) = &mut body
@@ -155,6 +171,34 @@ fn functions_of(file: &str, text: &str) -> Vec<(String, Function)> {
         }
     }
     found
+}
+
+/// Reads the declaration of a variable; what has parentheses in front of its value is none.
+fn variable(file: &str, head: &[(String, u32)], last: u32) -> Option<(String, Function)> {
+    let end = head.iter().position(|(token, _)| matches!(token.as_str(), "=" | "["));
+    let declared = &head[..end.unwrap_or(head.len())];
+    let other = |token: &str| matches!(token, "(" | "typedef" | "struct" | "enum" | "union");
+    let (name, _) = declared.last().filter(|_| declared.len() > 1)?;
+    if declared.iter().any(|(token, _)| other(token)) {
+        return None;
+    }
+    let lines = (head[0].1, last);
+    let file = file.to_owned();
+    Some((name.clone(), Function { is_code: false, file, lines, names: BTreeSet::new() }))
+}
+
+/// Lists the macros that a file defines on one line each, by their names.
+fn macros_of(file: &str, text: &str) -> Vec<(String, Function)> {
+    let numbered = text.lines().zip(1..);
+    let read = |(line, number): (&str, u32)| {
+        let body = line.trim_start().strip_prefix('#')?.trim_start().strip_prefix("define")?;
+        let mut words = words(body);
+        let name = words.next()?.to_owned();
+        let names = words.map(str::to_owned).collect();
+        let file = file.to_owned();
+        Some((name, Function { is_code: false, file, lines: (number, number), names }))
+    };
+    numbered.filter_map(read).collect()
 }
 
 /// Finds the name of a function in what stands in front of its body: the word before the last pair of
@@ -293,7 +337,7 @@ mod tests {
     fn a_crash_outside_of_a_test_suspects_what_the_backtrace_names() {
         let texts = vec!["HardFault in full <- ring_put".to_owned()];
         let seen = FailureSeen { texts, ..FailureSeen::default() };
-        assert_eq!(lines(&seen), [3, 5, 6, 7, 9, 11]);
+        assert_eq!(lines(&seen), [9, 11, 3, 5, 6, 7], "the innermost function comes first");
         assert!(lines(&FailureSeen::default()).is_empty(), "there is no main");
     }
 
@@ -304,5 +348,20 @@ mod tests {
             let seen = FailureSeen { failed: vec!["a".to_owned()], ..FailureSeen::default() };
             suspects(&sources, &seen, |_| true);
         }
+    }
+
+    #[test]
+    fn variables_and_macros_that_a_failed_test_reaches_are_suspected() {
+        let source = "#define LIMIT 7\n#define OTHER 8\nstatic unsigned passed;\n\
+            static unsigned unused = 1;\nvoid step(void);\nstruct s { int passed; };\n\
+            void step(void)\n{\n    while (passed < LIMIT) wait();\n}\n";
+        let test = "void test_steps(void)\n{\n    step();\n}\n";
+        let sources = [("src/a.c", source), ("test/t.c", test)]
+            .map(|(file, text)| (file.to_owned(), text.to_owned()))
+            .into();
+        let seen = FailureSeen { failed: vec!["test_steps".to_owned()], ..FailureSeen::default() };
+        let found = suspects(&sources, &seen, |file| file.starts_with("src/"));
+        let lines: Vec<_> = found.into_iter().map(|suspect| suspect.line.line).collect();
+        assert_eq!(lines, [1, 3, 7, 9]);
     }
 }

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::dice::TrialDice;
 use super::lab::TrialLab;
 use super::trial::Natural;
+use crate::dice::TrialDice;
 use xtask::failure::TaskFailure;
 use xtask::process;
 

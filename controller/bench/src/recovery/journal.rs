@@ -8,8 +8,8 @@ use std::time::UNIX_EPOCH;
 
 use serde::{Deserialize, Serialize};
 
-use super::dice::TrialDice;
 use super::table::{BrokenFirmware, FaultTally, TrialTable};
+use crate::dice::TrialDice;
 use xtask::failure::TaskFailure;
 
 /// What all that is in one journal has in common.

@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::time::Instant;
 
-use super::dice::TrialDice;
 use super::faults::{self, ListedFault};
 use super::firmware;
 use super::journal::Journal;
@@ -11,6 +10,7 @@ use super::lab::TrialLab;
 use super::leaks;
 use super::table::FaultTally;
 use super::trial::{FaultTrial, Natural, TrialOutcome};
+use crate::dice::TrialDice;
 use crate::setting::RecoveryTarget;
 use xtask::failure::TaskFailure;
 

@@ -19,7 +19,7 @@ use jig_repair::git::Git;
 use jig_repair::journal::{Entry, Journal, Request};
 use jig_repair::redact::Redactor;
 use jig_repair::run::Run;
-use jig_repair::setup::{Flashes, NamedAgent, PatchSource, RepairFolder, RepairSetup};
+use jig_repair::setup::{BusyClock, Flashes, NamedAgent, PatchSource, RepairFolder, RepairSetup};
 use jig_repair::steps::{Steps, exit_code};
 use jig_repair::task::{AgentRef, RepairTask};
 
@@ -189,6 +189,7 @@ fn bind(
         search_path: search_path(),
         redactor: Redactor::new(secrets),
         flashes: Flashes::default(),
+        clock: BusyClock::default(),
     };
     Ok((setup, door, waiting))
 }

@@ -21,6 +21,9 @@ pub(crate) fn repair(common: &Common, screen: &Screen, args: RepairArgs) -> Resu
         Some(RepairCommand::Status { run: Some(run) }) => show::status(common, screen, &run),
         Some(RepairCommand::Watch(RepairRun { run })) => show::watch(common, screen, &run),
         Some(RepairCommand::Log(RepairRun { run })) => show::log(common, screen, &run),
+        Some(RepairCommand::Export { run, format }) => {
+            show::export(common, screen, &run.run, format)
+        }
         Some(RepairCommand::Resume(RepairRun { run })) => start::resume(common, screen, &run),
         Some(RepairCommand::Fork { from }) => start::fork(common, screen, &from),
         Some(RepairCommand::Stop { run, why }) => answer::stop(common, screen, &run.run, why),

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use jig_model::exit;
 use jig_repair::driver_lock::DriverLock;
+use jig_repair::export::{atif, otlp};
 use jig_repair::journal::{Digest, Entry, Journal, Request, Row};
 use jig_repair::run::Run;
 use jig_repair::steps::exit_code;
@@ -12,7 +13,7 @@ use jig_rig::console::escape;
 use serde_json::{Value, json};
 
 use super::folders::{find, names, open, root};
-use crate::args::Common;
+use crate::args::{Common, ExportFormat};
 use crate::failure::Failure;
 use crate::render::Screen;
 
@@ -121,6 +122,23 @@ pub(super) fn log(common: &Common, screen: &Screen, wanted: &str) -> Result<u8, 
     for row in journal.rows()? {
         show_row(screen, &row, false);
     }
+    Ok(exit::PASS)
+}
+
+/// Prints a run in the format of another tool.
+pub(super) fn export(
+    common: &Common,
+    screen: &Screen,
+    wanted: &str,
+    format: ExportFormat,
+) -> Result<u8, Failure> {
+    let (name, folder) = find(common, wanted)?;
+    let (journal, run) = open(&folder)?;
+    let (rows, version) = (journal.rows()?, env!("CARGO_PKG_VERSION"));
+    screen.out_json(&match format {
+        ExportFormat::Otlp => otlp(&name, &rows, version),
+        ExportFormat::Atif => atif(&name, &rows, &run, version),
+    });
     Ok(exit::PASS)
 }
 

@@ -31,6 +31,11 @@ pub enum Fact {
         /// Why, in words that an agent can act on; may quote hostile text.
         why: String,
     },
+    /// Candidates were tried that do not make the tests pass. Counted.
+    Screened {
+        /// Identities of their changes.
+        patches: Vec<String>,
+    },
     /// What an answer cost that held no patch. Counted.
     Used(Usage),
     /// What was looked at once the required tests pass.
@@ -67,6 +72,11 @@ pub enum Fact {
         action: RecoveryAction,
         /// Whether the iteration counts.
         uses_iteration: bool,
+    },
+    /// A step waited for builds, the rig or an agent. Counted.
+    Waited {
+        /// For how long, in milliseconds.
+        ms: u64,
     },
     /// A real board was flashed. Counted.
     Flashed,

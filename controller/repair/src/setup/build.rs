@@ -109,7 +109,8 @@ impl RepairSetup {
             sandbox: self.policy.sandbox.then_some(Sandbox { writable, network: false }),
             what: "build".to_owned(),
         };
-        let end = tokio::time::timeout(build.timeout, self.programs.run(request)).await;
+        let work = tokio::time::timeout(build.timeout, self.programs.run(request));
+        let end = self.clock.during(work).await;
         let said = || last_lines(&fs::read(log).unwrap_or_default());
         match end {
             Err(_) => return Err(BuildError::Overdue(build.timeout.as_secs())),

@@ -1,6 +1,7 @@
 //! What the steps of a run share: the task, the folders, the work tree, the build, the rig.
 
 mod build;
+mod busy;
 mod folder;
 mod plan_run;
 mod screen;
@@ -16,9 +17,10 @@ use jig_model::command::{Command, PlanText, RecoverCommand, RecoverExtent, Reply
 use jig_model::program::Programs;
 
 pub use build::{BuildError, BuiltImage};
+pub use busy::BusyClock;
 pub use folder::RepairFolder;
 pub use plan_run::{PlanResult, first_bad_line, verdict_signature};
-pub use screen::ScreenError;
+pub use screen::{ScreenError, ScreenTrials};
 pub use test::RigFailure;
 
 use crate::agents::RepairAgent;
@@ -77,6 +79,8 @@ pub struct RepairSetup {
     pub redactor: Redactor,
     /// Counts how often the board was flashed.
     pub flashes: Flashes,
+    /// How long builds, the rig and agents take.
+    pub clock: BusyClock,
 }
 
 /// How often a real board was flashed since this was last asked.
@@ -138,7 +142,7 @@ impl RepairSetup {
     pub async fn recover_rig(&self) -> Result<String, RigFailure> {
         let extent = RecoverExtent::Recover;
         let command = Command::Recover(RecoverCommand { place: self.place.clone(), extent });
-        match self.rig.execute(command).await {
+        match self.clock.during(self.rig.execute(command)).await {
             Ok(Reply::Run(ended)) if ended.exit_code == jig_model::exit::PASS => {
                 Ok(ended.verdict.summary)
             }

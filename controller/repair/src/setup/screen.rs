@@ -31,9 +31,17 @@ pub enum ScreenError {
     File(#[from] std::io::Error),
 }
 
+/// What trials have shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ScreenTrials {
+    /// How many candidates, from the first, do not make the tests pass.
+    pub failed: usize,
+    /// Whether the next one does.
+    pub passed: bool,
+}
+
 impl RepairSetup {
-    /// Builds and runs candidates until one passes; returns its number. It ends early when the time of
-    /// the run is over.
+    /// Builds and runs candidates until one passes. It ends early when the time of the run is over.
     ///
     /// # Errors
     /// No candidate can be tried on this host or rig.
@@ -41,7 +49,7 @@ impl RepairSetup {
         &self,
         run: &Run,
         diffs: impl Iterator<Item = &str>,
-    ) -> Result<Option<usize>, ScreenError> {
+    ) -> Result<ScreenTrials, ScreenError> {
         let folder = self.folder.scratch().join("trials");
         let mut patches = Vec::new();
         for (number, diff) in diffs.enumerate() {
@@ -50,6 +58,7 @@ impl RepairSetup {
             patches.push(path);
         }
         let (next, found) = (AtomicUsize::new(0), AtomicUsize::new(usize::MAX));
+        let untried = AtomicUsize::new(patches.len());
         let lane = async |lane: usize| -> Result<(), ScreenError> {
             let path = folder.join(format!("tree-{lane}"));
             self.drop_tree(&path).await?;
@@ -59,7 +68,10 @@ impl RepairSetup {
                     let number = next.fetch_add(1, Ordering::SeqCst);
                     let over =
                         found.load(Ordering::SeqCst) < number || self.time_left(run).is_zero();
-                    let Some(patch) = patches.get(number).filter(|_| !over) else { return Ok(()) };
+                    let Some(patch) = patches.get(number).filter(|_| !over) else {
+                        untried.fetch_min(number, Ordering::SeqCst);
+                        return Ok(());
+                    };
                     if self.passes(run, &tree, &path, patch).await? {
                         found.fetch_min(number, Ordering::SeqCst);
                     }
@@ -73,7 +85,8 @@ impl RepairSetup {
         first.and(second)?;
         // Nothing is left of them; what is chosen is kept by its identity.
         fs::remove_dir_all(&folder)?;
-        Ok(Some(found.load(Ordering::SeqCst)).filter(|&number| number != usize::MAX))
+        let (found, untried) = (found.into_inner(), untried.into_inner());
+        Ok(ScreenTrials { failed: found.min(untried), passed: found < untried })
     }
 
     async fn drop_tree(&self, path: &Path) -> Result<(), GitError> {

@@ -71,7 +71,7 @@ impl RepairSetup {
         if self.rig.is_real() {
             self.flashes.add();
         }
-        match self.rig.execute(command).await {
+        match self.clock.during(self.rig.execute(command)).await {
             Ok(Reply::Run(reply)) => Ok(PlanResult::of(reply, image)),
             Ok(_) => Err(RigFailure::new("the answer does not fit the command")),
             Err(refusal) => Err(RigFailure::refused(refusal)),

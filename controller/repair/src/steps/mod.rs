@@ -60,6 +60,11 @@ impl RepairStep for Step<'_> {
             let mut result = (self.work)(self.setup, run, self.part).await;
             let flashes = self.setup.flashes.take();
             result.facts.extend(std::iter::repeat_n(Fact::Flashed, flashes));
+            let waited = self.setup.clock.take().as_millis();
+            if waited > 0 {
+                let ms = u64::try_from(waited).unwrap_or(u64::MAX);
+                result.facts.push(Fact::Waited { ms });
+            }
             result
         })
     }

@@ -56,7 +56,7 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
         budget: AgentBudget { left, time },
     };
     let answer = match &named.source {
-        PatchSource::Agent(agent) => agent.propose(&request).await,
+        PatchSource::Agent(agent) => setup.clock.during(agent.propose(&request)).await,
         PatchSource::Clients => match client_answer(setup, run) {
             Some(answer) => answer,
             None => {
@@ -80,6 +80,7 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
     let mut usable = Vec::new();
     for proposal in proposals {
         match reviewed(setup, run, &proposal) {
+            Ok(id) if run.screened.contains(&id) => {}
             Ok(id) if usable.iter().all(|other: &Usable| other.id != id) => {
                 usable.push(Usable { id, proposal });
             }
@@ -87,10 +88,13 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
             Err(refusal) => refusals.push(refusal),
         }
     }
+    let mut screened = Vec::new();
     let chosen = if usable.len() > 1 && !setup.rig.is_real() {
         match setup.screen(run, usable.iter().map(|one| one.proposal.diff.as_str())).await {
-            Ok(Some(index)) => Some(usable.swap_remove(index)),
-            Ok(None) => None,
+            Ok(trials) => {
+                screened = usable.drain(..trials.failed).map(|one| one.id).collect();
+                usable.into_iter().next().filter(|_| trials.passed)
+            }
             Err(failure) => {
                 // The answer is lost and paid for.
                 let class = match failure {
@@ -103,6 +107,7 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
     } else {
         usable.into_iter().next()
     };
+    let screened = (!screened.is_empty()).then_some(Fact::Screened { patches: screened });
     let Some(Usable { id, proposal }) = chosen else {
         let (class, why) = match refusals.first() {
             Some((class, _, why)) => (*class, format!("{}: {why}", named.name)),
@@ -114,6 +119,7 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
         let refused = refusals.into_iter().map(|(_, patch, why)| Fact::Refused { patch, why });
         let mut result = invalid(class, why).with(Fact::Used(usage));
         result.facts.extend(refused.take(20));
+        result.facts.extend(screened);
         return result;
     };
     let path = setup.folder.patch(&id);
@@ -127,7 +133,9 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
     let reason = format!("{} proposes: {first}{notes}", named.name);
     let agent = named.name.clone();
     let fact = Fact::Proposed(Proposed { patch: id, agent, hypothesis, usage });
-    StepResult::of(RepairEvent::PatchValid, reason).with(fact)
+    let mut result = StepResult::of(RepairEvent::PatchValid, reason).with(fact);
+    result.facts.extend(screened);
+    result
 }
 
 /// Returns what clients answered to the run's wish for a patch; nothing if they have not yet.

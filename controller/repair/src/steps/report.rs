@@ -53,6 +53,8 @@ pub struct RepairDocument {
     pub confidence: Option<String>,
     /// Time in milliseconds.
     pub duration_ms: u64,
+    /// Time of it in which a build, the rig or an agent was at work.
+    pub busy_ms: u64,
 }
 
 /// Returns the exit code of a run that has come to a final state.
@@ -145,6 +147,7 @@ fn document(setup: &RepairSetup, run: &Run, repaired: bool) -> RepairDocument {
         proof: run.proof.clone(),
         confidence,
         duration_ms: crate::journal::now_ms().saturating_sub(run.begun_ms),
+        busy_ms: run.busy_ms,
     }
 }
 

@@ -3,11 +3,11 @@
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 
 /// A stream of random numbers (SplitMix64, Steele et al. 2014).
-pub(super) struct TrialDice(u64);
+pub(crate) struct TrialDice(u64);
 
 impl TrialDice {
     /// Begins the stream of a name under a seed.
-    pub(super) fn new(seed: u64, name: &str) -> Self {
+    pub(crate) fn new(seed: u64, name: &str) -> Self {
         // FNV-1a: the same on every machine and in every version.
         let name = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
@@ -16,13 +16,13 @@ impl TrialDice {
     }
 
     /// Returns a random seed.
-    pub(super) fn any() -> u64 {
+    pub(crate) fn any() -> u64 {
         // The standard hasher is seeded by the system. Short enough to be typed again.
         RandomState::new().build_hasher().finish() % 1_000_000
     }
 
     /// Returns a number below a bound.
-    pub(super) fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,0 +1,2 @@
+/* The parser is a header; this is where its code is. */
+#include "jsmn.h"
