@@ -37,16 +37,26 @@ pub(super) struct SourceLibrary {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct LibraryList {
+    /// The board of all projects.
+    board: String,
     library: Vec<SourceLibrary>,
 }
 
 /// Reads the list of libraries.
 pub(super) fn libraries() -> Result<Vec<SourceLibrary>, TaskFailure> {
-    let list: LibraryList = toml::from_str(LIBRARIES).map_err(|source| TaskFailure::Recipe {
+    Ok(list()?.library)
+}
+
+/// Returns the board of all projects.
+pub(super) fn board() -> Result<String, TaskFailure> {
+    Ok(list()?.board)
+}
+
+fn list() -> Result<LibraryList, TaskFailure> {
+    toml::from_str(LIBRARIES).map_err(|source| TaskFailure::Recipe {
         path: "controller/bench/libraries.toml".into(),
         source: Box::new(source),
-    })?;
-    Ok(list.library)
+    })
 }
 
 impl SourceLibrary {

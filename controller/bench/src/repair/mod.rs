@@ -75,7 +75,7 @@ pub(crate) fn run(options: &RepairOptions) -> Result<(), TaskFailure> {
     let known_path = target.join("bench/repair.jsonl");
     let before = report::load();
     println!("repair: load average {before}, {} processors", report::processors());
-    let shop = RepairShop::new(jig, folder);
+    let shop = RepairShop::new(jig, library::board()?, folder);
     let mut projects = project::written(&shop)?;
     projects.extend(project::mutated(&shop, options.seed)?);
     let wanted =

@@ -2,13 +2,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use serde::{Deserialize, Serialize};
 
 use super::library::{SourceLibrary, libraries, made};
 use super::mutate::{LineMutant, in_random_order, mutants};
-use super::shop::RepairShop;
+use super::shop::{RepairShop, git};
 use crate::dice::TrialDice;
 use xtask::failure::TaskFailure;
 use xtask::process;
@@ -53,6 +52,23 @@ impl BenchProject {
     /// Returns a plan: `plan`, `held-out`, or `check`, which only libraries have.
     pub(super) fn plan(&self, name: &str) -> Option<PathBuf> {
         Some(self.plans.join(format!("{name}.toml"))).filter(|path| path.is_file())
+    }
+
+    /// Builds a commit; returns the image, or none where it does not build.
+    pub(super) fn built(
+        &self,
+        shop: &RepairShop,
+        commit: &str,
+    ) -> Result<Option<PathBuf>, TaskFailure> {
+        shop.built(&self.repository, &self.build, commit)
+    }
+
+    /// Tells whether its tests fail.
+    fn fails(&self, shop: &RepairShop) -> Result<bool, TaskFailure> {
+        let (Some(image), Some(plan)) = (self.built(shop, "HEAD")?, self.plan("plan")) else {
+            return Ok(false);
+        };
+        Ok(shop.verdict(&plan, &image)? == "fail")
     }
 }
 
@@ -117,7 +133,7 @@ pub(super) fn mutated(shop: &RepairShop, seed: u64) -> Result<Vec<BenchProject>,
                 let name = format!("{}-{}", library.name, kept + 1);
                 let changed = with_line(source, &mutant);
                 let project = assembled(shop, &library, &unpacked, (name, file), &changed)?;
-                if shop.fails(&project)? {
+                if project.fails(shop)? {
                     let line = mutant.line;
                     println!("repair: {}: {file}:{line}: {}", project.name, mutant.text.trim());
                     kept += 1;
@@ -211,20 +227,6 @@ fn copied(from: &Path, to: &Path) -> Result<(), TaskFailure> {
         }
     }
     Ok(())
-}
-
-/// Prepares git without the settings of the user.
-pub(super) fn git(repository: &Path) -> Command {
-    let mut git = Command::new("git");
-    git.current_dir(repository)
-        .env("GIT_CONFIG_NOSYSTEM", "1")
-        .env("GIT_CONFIG_GLOBAL", "/dev/null");
-    for role in ["AUTHOR", "COMMITTER"] {
-        git.env(format!("GIT_{role}_NAME"), "Jig")
-            .env(format!("GIT_{role}_EMAIL"), "jig@localhost");
-    }
-    git.stdin(Stdio::null());
-    git
 }
 
 fn committed(repository: &Path) -> Result<(), TaskFailure> {

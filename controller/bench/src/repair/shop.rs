@@ -8,13 +8,9 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::library::made;
-use super::project::{BenchProject, git};
 use crate::program::memory;
 use xtask::failure::TaskFailure;
 use xtask::process;
-
-/// The board of all projects.
-pub(super) const BOARD: &str = "mps2-an385";
 
 /// The image, below the folder of a project.
 pub(super) const IMAGE: &str = "out/app.elf";
@@ -25,6 +21,8 @@ const LOOK: Duration = Duration::from_millis(2);
 /// Where projects, runs and answers lie.
 pub(super) struct RepairShop {
     jig: PathBuf,
+    /// The board of all projects.
+    pub(super) board: String,
     pub(super) folder: PathBuf,
 }
 
@@ -36,8 +34,8 @@ pub(super) struct MeasuredAnswer {
 }
 
 impl RepairShop {
-    pub(super) fn new(jig: PathBuf, folder: PathBuf) -> Self {
-        Self { jig, folder }
+    pub(super) fn new(jig: PathBuf, board: String, folder: PathBuf) -> Self {
+        Self { jig, board, folder }
     }
 
     /// Prepares a call of the program, with nothing of the user's.
@@ -74,7 +72,8 @@ impl RepairShop {
     /// Builds a commit in a clone of its own; returns the image, or none where it does not build.
     pub(super) fn built(
         &self,
-        project: &BenchProject,
+        repository: &Path,
+        build: &[String],
         commit: &str,
     ) -> Result<Option<PathBuf>, TaskFailure> {
         let clone = self.folder.join("clone");
@@ -84,10 +83,9 @@ impl RepairShop {
         made(&clone)?;
         let mut copy = git(&self.folder);
         copy.args(["clone", "--quiet", "--shared", "--no-checkout"]);
-        process::run(copy.arg(&project.repository).arg(&clone))?;
+        process::run(copy.arg(repository).arg(&clone))?;
         process::run(git(&clone).args(["checkout", "--quiet", "--detach", commit]))?;
-        let (program, args) =
-            project.build.split_first().map_or(("make", &[][..]), |(p, a)| (p, a));
+        let (program, args) = build.split_first().map_or(("make", &[][..]), |(p, a)| (p, a));
         let mut make = Command::new(program);
         make.args(args).current_dir(&clone).stdin(Stdio::null());
         make.stdout(Stdio::null()).stderr(Stdio::null());
@@ -98,17 +96,23 @@ impl RepairShop {
     /// Runs a plan; returns the kind of the verdict.
     pub(super) fn verdict(&self, plan: &Path, image: &Path) -> Result<String, TaskFailure> {
         let mut jig = self.jig();
-        jig.args(["test", "-b", BOARD]).arg(plan).arg("--image").arg(image);
+        jig.args(["test", "-b", &self.board]).arg(plan).arg("--image").arg(image);
         let answer = self.answer(&mut jig)?;
         let said: Value = serde_json::from_str(&answer.said).unwrap_or_default();
         Ok(said["verdict"]["kind"].as_str().unwrap_or("nothing").to_owned())
     }
+}
 
-    /// Tells whether the tests of a project fail.
-    pub(super) fn fails(&self, project: &BenchProject) -> Result<bool, TaskFailure> {
-        let (Some(image), Some(plan)) = (self.built(project, "HEAD")?, project.plan("plan")) else {
-            return Ok(false);
-        };
-        Ok(self.verdict(&plan, &image)? == "fail")
+/// Prepares git without the settings of the user.
+pub(super) fn git(repository: &Path) -> Command {
+    let mut git = Command::new("git");
+    git.current_dir(repository)
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .env("GIT_CONFIG_GLOBAL", "/dev/null");
+    for role in ["AUTHOR", "COMMITTER"] {
+        git.env(format!("GIT_{role}_NAME"), "Jig")
+            .env(format!("GIT_{role}_EMAIL"), "jig@localhost");
     }
+    git.stdin(Stdio::null());
+    git
 }

@@ -2,14 +2,14 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::agent::BenchAgent;
-use super::project::{BenchProject, BugOrigin, git};
-use super::shop::{BOARD, IMAGE, MeasuredAnswer, RepairShop};
+use super::project::{BenchProject, BugOrigin};
+use super::shop::{IMAGE, MeasuredAnswer, RepairShop, git};
 use xtask::failure::TaskFailure;
 use xtask::process;
 
@@ -54,8 +54,7 @@ pub(super) fn run(
     agent: BenchAgent,
     wall_s: u64,
 ) -> Result<RepairTrial, TaskFailure> {
-    let folder = shop.folder.join("projects").join(&project.name);
-    let task = written(&folder, project, agent, wall_s)?;
+    let task = written(shop, project, agent, wall_s)?;
     let MeasuredAnswer { said, peak_mb } = shop.answer(shop.jig().arg("repair").arg(task))?;
     let document: Value = serde_json::from_str(&said).map_err(|error| {
         let why = format!("{} with {}: {error}: {said}", project.name, agent.name());
@@ -132,7 +131,7 @@ fn is_right(shop: &RepairShop, project: &BenchProject, commit: &str) -> Result<b
         ])
         .output();
     let changed = changed.map_err(TaskFailure::io("compare", &project.repository))?;
-    let Some(image) = shop.built(project, commit)?.filter(|_| changed.stdout.is_empty()) else {
+    let Some(image) = project.built(shop, commit)?.filter(|_| changed.stdout.is_empty()) else {
         return Ok(false);
     };
     for name in ["plan", "held-out", "check"] {
@@ -146,11 +145,12 @@ fn is_right(shop: &RepairShop, project: &BenchProject, commit: &str) -> Result<b
 
 /// Writes the task of a run, and the script of its agent.
 fn written(
-    folder: &Path,
+    shop: &RepairShop,
     project: &BenchProject,
     agent: BenchAgent,
     wall_s: u64,
 ) -> Result<PathBuf, TaskFailure> {
+    let (folder, board) = (shop.folder.join("projects").join(&project.name), &shop.board);
     let write = |name: &str, text: String| {
         let path = folder.join(name);
         fs::write(&path, text).map_err(TaskFailure::io("write", &path)).map(|()| path)
@@ -177,7 +177,7 @@ fn written(
         None => String::new(),
     };
     let text = format!(
-        "version = 1\ngoal = \"the unit tests pass\"\nrepo = \"{}\"\nboard = \"{BOARD}\"\n{}{}\
+        "version = 1\ngoal = \"the unit tests pass\"\nrepo = \"{}\"\nboard = \"{board}\"\n{}{}\
          mode = \"ci\"\nagents = [\"{named}\"]\n[build]\ncommand = {:?}\nartifact = \"{IMAGE}\"\n\
          timeout = \"60s\"\n{about}[limits]\niterations = {}\nwall = \"{wall_s}s\"\n\
          [policy]\nfile = \"{}\"\n",
