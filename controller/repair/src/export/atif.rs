@@ -21,6 +21,9 @@ pub fn atif(name: &str, rows: &[Row], run: &Run, version: &str) -> Value {
             Entry::Request(Request::Stop { why }) => {
                 Some(("user", format!("stop: {why}"), json!({})))
             }
+            Entry::Request(Request::Submit { .. }) => {
+                Some(("user", "a client submits a patch".to_owned(), json!({})))
+            }
             Entry::Request(Request::Approve { digest }) => {
                 Some(("user", format!("approved: sha256:{digest}"), json!({})))
             }
