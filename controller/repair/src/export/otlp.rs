@@ -2,7 +2,8 @@
 //!
 //! # Design
 //! In this JSON, ids are hex, times and whole numbers are decimal texts, and enums are numbers. The
-//! attributes `gen_ai.*` follow the conventions 1.37, which are not stable yet.
+//! attributes `gen_ai.*` have the names of conventions that are not stable yet; no collector has read
+//! them.
 
 use serde_json::{Value, json};
 
