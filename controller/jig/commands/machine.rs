@@ -13,7 +13,7 @@ pub(crate) fn machine(screen: &Screen, command: MachineCommand) -> Result<u8, Fa
     let (format, render): (_, fn(RenderFormat) -> String) = match command {
         MachineCommand::Workflow { format } => (format, workflow::render),
         MachineCommand::Health { format } => (format, health::render),
-        MachineCommand::Repair { format } => (format, jig_repair::machine::render),
+        MachineCommand::Repair { format } => (format, jig_repair::render::render),
     };
     let format = match format {
         _ if screen.json() => RenderFormat::Json,

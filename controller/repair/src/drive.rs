@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::driver_lock::DriverLock;
 use crate::journal::{
-    Effect, Entry, EvidenceRef, Fact, Intent, Journal, JournalError, Outcome, Request, now_ms,
+    Effect, Entry, Fact, Intent, Journal, JournalError, Outcome, StepResult, now_ms,
 };
 use crate::machine::{RepairEvent, RepairState, RepairSubState};
 use crate::recovery::ErrorClass;
@@ -31,33 +31,6 @@ pub trait RepairStep: Send + Sync {
 
 /// What a step does.
 pub type StepFuture<'a> = Pin<Box<dyn Future<Output = StepResult> + Send + 'a>>;
-
-/// What a step found: everything of an outcome but the state, which the driver knows.
-#[derive(Debug, Clone, PartialEq)]
-pub struct StepResult {
-    /// What moves the run; `None` where the next part of the state follows.
-    pub event: Option<RepairEvent>,
-    /// Why, in a sentence.
-    pub reason: String,
-    /// What it rests on.
-    pub evidence: Vec<EvidenceRef>,
-    /// What later steps need to know.
-    pub facts: Vec<Fact>,
-}
-
-impl StepResult {
-    /// A result without evidence or facts.
-    pub fn of(event: RepairEvent, reason: impl Into<String>) -> Self {
-        Self { event: Some(event), reason: reason.into(), evidence: Vec::new(), facts: Vec::new() }
-    }
-
-    /// Adds a fact.
-    #[must_use]
-    pub fn with(mut self, fact: Fact) -> Self {
-        self.facts.push(fact);
-        self
-    }
-}
 
 /// Finds the step of a state.
 pub trait RepairSteps: Send + Sync {
@@ -122,9 +95,7 @@ pub async fn drive(
                 watched(journal, &run, &*step).await?
             }
         };
-        let StepResult { event, reason, evidence, facts } = result;
-        let (state, part) = (run.state, run.part);
-        let outcome = Outcome { state, part, event, reason, evidence, facts };
+        let outcome = Outcome { state: run.state, part: run.part, result };
         write(journal, &mut run, &Entry::Outcome(outcome))?;
     }
     Ok(run)
@@ -133,8 +104,8 @@ pub async fn drive(
 /// Returns what is known without a step: a request to stop, and a step that was cut off beside a
 /// board.
 fn before_step(run: &Run) -> Option<StepResult> {
-    if let Some(why) = run.stop.as_ref().filter(|_| !run.state.is_final()) {
-        return Some(StepResult::of(RepairEvent::Abort, why.clone()));
+    if let Some(stopped) = stopped(run) {
+        return Some(stopped);
     }
     let cut_off = run.begun_step.as_ref().filter(|step| step.effect == Effect::Device)?;
     // In these states the table leads to the recovery of the rig, which looks at its health first.
@@ -147,6 +118,12 @@ fn before_step(run: &Run) -> Option<StepResult> {
     let reason = "the step was cut off, and the board may be in any state";
     let class = ErrorClass::TestEnvFailure;
     Some(StepResult::of(event, reason).with(Fact::Failed { class }))
+}
+
+/// Returns the end of a run that another process has asked to stop.
+fn stopped(run: &Run) -> Option<StepResult> {
+    let why = run.stop.as_ref().filter(|_| !run.state.is_final())?;
+    Some(StepResult::of(RepairEvent::Abort, why.clone()))
 }
 
 /// Runs a step until it ends, takes too long, or the run is to stop.
@@ -171,22 +148,14 @@ async fn watched(
                 return Ok(result.with(Fact::Failed { class }));
             }
             _ = looks.tick() => {
-                if let Some(why) = stop_requested(journal, run)? {
-                    return Ok(StepResult::of(RepairEvent::Abort, why));
+                let mut now = run.clone();
+                catch_up(journal, &mut now)?;
+                if let Some(stopped) = stopped(&now) {
+                    return Ok(stopped);
                 }
             }
         }
     }
-}
-
-/// Returns why another process has asked the run to stop since its last row.
-fn stop_requested(journal: &Journal, run: &Run) -> Result<Option<String>, DriveError> {
-    let rows = journal.rows_behind(run.seq, run.hash)?;
-    let last = rows.into_iter().rev().find_map(|row| match row.entry {
-        Entry::Request(Request::Stop { why }) => Some(why),
-        _ => None,
-    });
-    Ok(last.filter(|_| !run.state.is_final()))
 }
 
 /// Reads the requests that other processes have written meanwhile.
@@ -198,11 +167,9 @@ fn catch_up(journal: &Journal, run: &mut Run) -> Result<(), DriveError> {
 }
 
 fn write(journal: &mut Journal, run: &mut Run, entry: &Entry) -> Result<(), DriveError> {
-    let row = journal.append(entry)?;
+    journal.append(entry)?;
     // Requests may stand in front of it.
-    catch_up(journal, run)?;
-    debug_assert!(run.seq >= row.seq);
-    Ok(())
+    catch_up(journal, run)
 }
 
 #[cfg(test)]

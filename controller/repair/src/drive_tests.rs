@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::convergence::TestCounts;
-use crate::journal::{Contract, Proposed, RepairLimits, Request, Row, Usage};
+use crate::journal::{Contract, FailedBaseline, Proposed, Request, Row, Usage};
 use crate::machine::RepairState as S;
 use crate::recovery::{RecoveryAction, recovery_of};
 use crate::redact::Redactor;
@@ -39,7 +39,8 @@ fn answer(state: S, part: Option<RepairSubState>, run: &Run) -> StepResult {
         S::Init => {
             let signature = "assert at ring.c:12".to_owned();
             let (run, image) = ("run-0".to_owned(), "base".to_owned());
-            let baseline = Fact::Baseline { counts: counts(1), signature, run, image };
+            let baseline =
+                Fact::Baseline(FailedBaseline { counts: counts(1), signature, run, image });
             result(E::ContextReady, vec![baseline])
         }
         S::CodeAnalysis => result(E::PatchPlanned, Vec::new()),
@@ -141,7 +142,7 @@ fn begun(folder: &Path) -> Journal {
         goal: "the ring test passes".to_owned(),
         task: "00".to_owned(),
         base: "base".to_owned(),
-        limits: RepairLimits::default(),
+        ..Contract::default()
     };
     Journal::begin(folder, contract, Redactor::default()).unwrap()
 }
@@ -209,7 +210,7 @@ async fn a_step_that_was_cut_off_beside_a_board_is_followed_by_the_recovery_of_t
         drive(&mut fork, &Script::default()).await.unwrap();
         let behind = &fork.rows().unwrap()[cut as usize..];
         let Entry::Outcome(outcome) = &behind[0].entry else { panic!("{:?}", behind[0]) };
-        assert_eq!(outcome.facts, [Fact::Failed { class: ErrorClass::TestEnvFailure }]);
+        assert_eq!(outcome.result.facts, [Fact::Failed { class: ErrorClass::TestEnvFailure }]);
         let Entry::Intent(next) = &behind[1].entry else { panic!("{:?}", behind[1]) };
         assert_eq!(next.state, S::ErrorRecovery);
     }
@@ -223,7 +224,7 @@ async fn a_step_that_takes_too_long_is_recovered_until_no_recovery_is_left() {
         let script = Script { hangs: Some(hangs), ..Script::default() };
         let run = drive(&mut journal, &script).await.unwrap();
         assert_eq!((run.ended, run.iteration), (Some(S::Failure), iterations), "{hangs}");
-        let timed_out = |row: &&Row| matches!(&row.entry, Entry::Outcome(o) if o.event == Some(RepairEvent::TimedOut));
+        let timed_out = |row: &&Row| matches!(&row.entry, Entry::Outcome(o) if o.result.event == Some(RepairEvent::TimedOut));
         assert_eq!(journal.rows().unwrap().iter().filter(timed_out).count(), 4, "{hangs}");
     }
 }
@@ -247,7 +248,7 @@ async fn a_request_to_stop_ends_a_step_that_is_under_way() {
         .unwrap()
         .into_iter()
         .filter_map(|row| match row.entry {
-            Entry::Outcome(outcome) => Some(outcome.reason),
+            Entry::Outcome(outcome) => Some(outcome.result.reason),
             _ => None,
         })
         .collect();
@@ -277,8 +278,7 @@ fn rows_that_the_machine_cannot_have_written_are_refused() {
     let folder = self::folder();
     let mut journal = begun(folder.path());
     let outcome = |state, event| {
-        let StepResult { event, reason, evidence, facts } = StepResult::of(event, "made up");
-        Entry::Outcome(Outcome { state, part: None, event, reason, evidence, facts })
+        Entry::Outcome(Outcome { state, part: None, result: StepResult::of(event, "made up") })
     };
     let fold = |journal: &Journal| Run::of(&journal.rows().unwrap()).map_err(|e| e.to_string());
     journal.append(&outcome(S::Init, RepairEvent::Converged)).unwrap();

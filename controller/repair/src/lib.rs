@@ -24,6 +24,7 @@ pub mod policy;
 pub mod proof;
 pub mod recovery;
 pub mod redact;
+pub mod render;
 pub mod rig;
 pub mod run;
 pub mod setup;
@@ -34,5 +35,7 @@ pub mod suspects;
 pub mod task;
 pub mod templates;
 
+#[cfg(test)]
+mod runs_for_tests;
 #[cfg(test)]
 mod tests;

@@ -78,31 +78,12 @@ fn usd(micro: u64) -> String {
 mod tests {
     use super::*;
     use crate::convergence::TestCounts;
-    use crate::journal::{Contract, Digest, Entry, RepairLimits, Row, Usage};
-    use crate::run::Attempt;
+    use crate::journal::Usage;
+    use crate::runs_for_tests::{attempt, begun};
+    use crate::task::RepairLimits;
 
     fn run() -> Run {
-        let contract = Contract {
-            goal: String::new(),
-            task: String::new(),
-            base: String::new(),
-            limits: RepairLimits::default(),
-        };
-        let entry = Entry::Begun(contract);
-        Run::of(&[Row { seq: 1, time_ms: 1000, entry, hash: Digest::default() }]).unwrap()
-    }
-
-    fn attempts(signatures: &[Option<&str>]) -> Vec<Attempt> {
-        let counts = TestCounts { passed: 1, total: 2 };
-        let attempt = |signature: &Option<&str>| Attempt {
-            iteration: 1,
-            run: String::new(),
-            strategy: 0,
-            patch: String::new(),
-            counts,
-            signature: signature.map(str::to_owned),
-        };
-        signatures.iter().map(attempt).collect()
+        begun(1000)
     }
 
     #[test]
@@ -148,7 +129,8 @@ mod tests {
             (&[a, None, a, None], false),
         ] {
             let mut run = run();
-            run.attempts = attempts(signatures);
+            let counts = TestCounts { passed: 1, total: 2 };
+            run.attempts = signatures.iter().map(|one| attempt("", counts, *one)).collect();
             let expected = ends.then_some(LimitReached::Alternates);
             assert_eq!(limit_reached(&run, 1000), expected, "{signatures:?}");
         }

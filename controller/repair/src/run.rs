@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use crate::convergence::TestCounts;
 use crate::journal::{
-    Contract, Digest, Entry, Fact, Intent, Outcome, Proposed, Request, Row, Usage,
+    Contract, Digest, Entry, Fact, FailedBaseline, Intent, Outcome, Proposed, Request, Row,
+    StepResult, SubmittedPatch, Usage,
 };
 use crate::machine::{IllegalRepairEvent, RepairEvent, RepairState, RepairSubState, next};
 use crate::proof::ProofFacts;
@@ -58,19 +59,6 @@ pub struct Attempt {
     pub signature: Option<String>,
 }
 
-/// How the required tests end without a patch.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FailedBaseline {
-    /// Tests of one run of the plan.
-    pub counts: TestCounts,
-    /// Signature of the failure.
-    pub signature: String,
-    /// The run of the plan.
-    pub run: String,
-    /// SHA-256 of the image.
-    pub image: String,
-}
-
 /// A proposal that was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusedProposal {
@@ -80,15 +68,6 @@ pub struct RefusedProposal {
     pub patch: String,
     /// Why; may quote hostile text.
     pub why: String,
-}
-
-/// A patch that a client has submitted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SubmittedPatch {
-    /// SHA-256 of the diff.
-    pub diff: String,
-    /// What the client takes for the cause; hostile text.
-    pub hypothesis: String,
 }
 
 /// An error, and where it occurred.
@@ -103,7 +82,7 @@ pub struct StepError {
 }
 
 /// The state of a run.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Run {
     /// What it is held to.
     pub contract: Contract,
@@ -183,36 +162,12 @@ impl Run {
         let mut run = Self {
             contract: contract.clone(),
             begun_ms: first.time_ms,
-            idle_ms: 0,
             last_ms: first.time_ms,
             seq: first.seq,
             hash: first.hash,
             state: RepairState::Init,
-            part: None,
-            why: String::new(),
-            ended: None,
-            begun_step: None,
             iteration: 1,
-            strategy: 0,
-            baseline: None,
-            proposed: None,
-            patches: BTreeSet::new(),
-            screened: BTreeSet::new(),
-            refused: Vec::new(),
-            proof: None,
-            applied: None,
-            image: None,
-            attempts: Vec::new(),
-            error: None,
-            usage: Usage::default(),
-            busy_ms: 0,
-            flash_cycles: 0,
-            waits: None,
-            submitted: None,
-            approved: BTreeSet::new(),
-            rejected: None,
-            stop: None,
-            retries: BTreeMap::new(),
+            ..Self::default()
         };
         rest.iter().try_for_each(|row| run.apply(row))?;
         Ok(run)
@@ -250,10 +205,11 @@ impl Run {
         self.begun_step = None;
         self.waits = None;
         // An answer is for what waited, and a step has dealt with it.
-        self.rejected = self.rejected.take().filter(|_| outcome.event.is_none());
-        self.submitted = self.submitted.take().filter(|_| outcome.event.is_none());
-        outcome.facts.iter().for_each(|fact| self.learn(fact));
-        let Some(event) = outcome.event else {
+        let StepResult { event, reason, facts, .. } = &outcome.result;
+        self.rejected = self.rejected.take().filter(|_| event.is_none());
+        self.submitted = self.submitted.take().filter(|_| event.is_none());
+        facts.iter().for_each(|fact| self.learn(fact));
+        let Some(event) = *event else {
             if self.waits.is_none() {
                 self.part = following(self.state, self.part);
             }
@@ -263,7 +219,7 @@ impl Run {
             next(self.state, event).map_err(|source| FoldError::Illegal { seq, source })?;
         self.part = self.state.sub_states().first().copied();
         if event != RepairEvent::Reported {
-            self.why.clone_from(&outcome.reason);
+            self.why.clone_from(reason);
         }
         match event {
             RepairEvent::Continue | RepairEvent::StrategySwitched => {
@@ -280,9 +236,7 @@ impl Run {
 
     fn learn(&mut self, fact: &Fact) {
         match fact.clone() {
-            Fact::Baseline { counts, signature, run, image } => {
-                self.baseline = Some(FailedBaseline { counts, signature, run, image });
-            }
+            Fact::Baseline(baseline) => self.baseline = Some(baseline),
             Fact::Proposed(proposed) => {
                 self.spend(proposed.usage);
                 self.patches.insert(proposed.patch.clone());
@@ -339,10 +293,9 @@ impl Run {
                 self.approved.insert(digest.clone());
             }
             Request::Reject { why } => self.rejected = Some(why.clone()),
-            Request::Submit { answers, diff, hypothesis } => {
-                let (diff, hypothesis) = (diff.clone(), hypothesis.clone());
-                if self.waits_for_patch() && self.waits.as_ref() == Some(answers) {
-                    self.submitted.get_or_insert(SubmittedPatch { diff, hypothesis });
+            Request::Submit(patch) => {
+                if self.waits_for_patch() && self.waits.as_ref() == Some(&patch.answers) {
+                    self.submitted.get_or_insert_with(|| patch.clone());
                 }
             }
         }

@@ -7,7 +7,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::journal::{Digest, Entry, Journal, JournalError, Request};
+use crate::journal::{Digest, Entry, Journal, JournalError, Request, SubmittedPatch};
 use crate::patch::{Patch, PatchError};
 use crate::policy::{Policy, review};
 use crate::run::Run;
@@ -77,7 +77,11 @@ pub fn submit(
     let path = folder.submitted(&digest);
     folder.write(&path, diff.as_bytes()).map_err(|source| SubmitError::Write { path, source })?;
     let hypothesis = hypothesis[..hypothesis.floor_char_boundary(MAX_HYPOTHESIS)].to_owned();
-    journal.append(&Entry::Request(Request::Submit { answers, diff: digest, hypothesis }))?;
+    journal.append(&Entry::Request(Request::Submit(SubmittedPatch {
+        answers,
+        diff: digest,
+        hypothesis,
+    })))?;
     Ok(id)
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use tempfile::TempDir;
 
 use super::*;
-use crate::journal::{Contract, Effect, Fact, Intent, Outcome, RepairLimits};
+use crate::journal::{Contract, Effect, Fact, Intent, Outcome, StepResult, SubmittedPatch};
 use crate::machine::{RepairEvent, RepairState};
 use crate::redact::Redactor;
 
@@ -17,15 +17,14 @@ fn journal(folder: &Path, waits: bool) -> Journal {
         goal: "the ring test passes".to_owned(),
         task: "00".to_owned(),
         base: "base".to_owned(),
-        limits: RepairLimits::default(),
+        ..Contract::default()
     };
     let mut journal = Journal::begin(folder, contract, Redactor::default()).unwrap();
     let mut step = |state, event: Option<RepairEvent>, facts| {
         let (part, effect, input) = (None, Effect::Pure, String::new());
         journal.append(&Entry::Intent(Intent { state, part, effect, input })).unwrap();
-        let (reason, evidence) = (String::new(), Vec::new());
-        let outcome = Outcome { state, part, event, reason, evidence, facts };
-        journal.append(&Entry::Outcome(outcome)).unwrap();
+        let result = StepResult { event, facts, ..StepResult::of(RepairEvent::Abort, "") };
+        journal.append(&Entry::Outcome(Outcome { state, part, result })).unwrap();
     };
     step(RepairState::Init, Some(RepairEvent::ContextReady), Vec::new());
     step(RepairState::CodeAnalysis, Some(RepairEvent::PatchPlanned), Vec::new());
@@ -86,7 +85,7 @@ fn an_answer_to_another_wish_is_none() {
     let folder = tempfile::tempdir().unwrap();
     let mut journal = journal(folder.path(), true);
     let (answers, diff) = ("an older wish".to_owned(), String::new());
-    let late = Request::Submit { answers, diff, hypothesis: String::new() };
+    let late = Request::Submit(SubmittedPatch { answers, diff, hypothesis: String::new() });
     journal.append(&Entry::Request(late)).unwrap();
     assert!(!fold(&journal).is_answered());
 }

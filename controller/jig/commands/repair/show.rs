@@ -6,7 +6,7 @@ use std::time::Duration;
 use jig_model::exit;
 use jig_repair::driver_lock::DriverLock;
 use jig_repair::export::{atif, otlp};
-use jig_repair::journal::{Digest, Entry, Journal, Request, Row};
+use jig_repair::journal::{Digest, Entry, Journal, Request, Row, SubmittedPatch};
 use jig_repair::run::Run;
 use jig_repair::steps::exit_code;
 use jig_rig::console::escape;
@@ -203,14 +203,14 @@ fn show_row(screen: &Screen, row: &Row, live: bool) {
         Entry::Intent(_) => return,
         Entry::Outcome(outcome) => {
             let part = outcome.part.as_ref().map(|part| part as &dyn std::fmt::Display);
-            let event = outcome.event.map(|event| format!(" {event}")).unwrap_or_default();
-            format!("{}{event}: {}", place(&outcome.state, part), outcome.reason)
+            let event = outcome.result.event.map(|event| format!(" {event}")).unwrap_or_default();
+            format!("{}{event}: {}", place(&outcome.state, part), outcome.result.reason)
         }
         Entry::Request(Request::Resume) => "a process drives the run on".to_owned(),
         Entry::Request(Request::Stop { why }) => format!("asked to stop: {why}"),
         Entry::Request(Request::Approve { digest }) => format!("approved: sha256:{digest}"),
         Entry::Request(Request::Reject { why }) => format!("refused: {why}"),
-        Entry::Request(Request::Submit { hypothesis, .. }) => {
+        Entry::Request(Request::Submit(SubmittedPatch { hypothesis, .. })) => {
             format!("a client submits a patch: {}", hypothesis.lines().next().unwrap_or_default())
         }
     };

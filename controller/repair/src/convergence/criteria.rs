@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::analysis::{AnalysisCriteria, Preset};
+
 /// Thresholds of the convergence check. Rates are fractions from 0 to 1 unless said otherwise.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -30,6 +32,20 @@ pub struct ConvergenceCriteria {
     pub no_improvement_epsilon: f64,
     /// Iterations in a row without improvement that end a run.
     pub consecutive_no_improvement_limit: usize,
+}
+
+impl ConvergenceCriteria {
+    /// Returns the criteria of a preset: how much improvement counts as progress, and how many
+    /// results must agree. The goal is the same in each: every required test passes.
+    pub fn of(preset: Preset) -> Self {
+        let AnalysisCriteria { improvement_threshold, stability_window, .. } =
+            AnalysisCriteria::of(preset);
+        Self {
+            slow_improvement_threshold: improvement_threshold,
+            stable_iterations_required: stability_window,
+            ..Self::default()
+        }
+    }
 }
 
 impl Default for ConvergenceCriteria {

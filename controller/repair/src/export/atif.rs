@@ -21,7 +21,7 @@ pub fn atif(name: &str, rows: &[Row], run: &Run, version: &str) -> Value {
             Entry::Request(Request::Stop { why }) => {
                 Some(("user", format!("stop: {why}"), json!({})))
             }
-            Entry::Request(Request::Submit { .. }) => {
+            Entry::Request(Request::Submit(_)) => {
                 Some(("user", "a client submits a patch".to_owned(), json!({})))
             }
             Entry::Request(Request::Approve { digest }) => {
@@ -55,8 +55,7 @@ pub fn atif(name: &str, rows: &[Row], run: &Run, version: &str) -> Value {
 }
 
 fn said(outcome: &Outcome) -> (&'static str, String, Value) {
-    let extra =
-        json!({ "state": outcome.state, "event": outcome.event, "evidence": outcome.evidence });
+    let extra = json!({ "state": outcome.state, "event": outcome.result.event, "evidence": outcome.result.evidence });
     match proposed(outcome) {
         Some(proposed) => {
             let usage = json!({ "agent": proposed.agent, "patch": proposed.patch,
@@ -65,6 +64,6 @@ fn said(outcome: &Outcome) -> (&'static str, String, Value) {
             extra["proposal"] = usage;
             ("agent", proposed.hypothesis.clone(), extra)
         }
-        None => ("system", format!("{}: {}", outcome.state, outcome.reason), extra),
+        None => ("system", format!("{}: {}", outcome.state, outcome.result.reason), extra),
     }
 }

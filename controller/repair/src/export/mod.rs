@@ -18,7 +18,7 @@ fn rfc3339(time_ms: u64) -> String {
 
 /// Returns the patch that an outcome proposes.
 fn proposed(outcome: &Outcome) -> Option<&Proposed> {
-    outcome.facts.iter().find_map(|fact| match fact {
+    outcome.result.facts.iter().find_map(|fact| match fact {
         Fact::Proposed(proposed) => Some(proposed),
         _ => None,
     })

@@ -49,7 +49,7 @@ fn whole(trace: &str, root: &str, name: &str, rows: &[Row]) -> Option<Value> {
     let (first, last) = (rows.first()?, rows.last()?);
     let Entry::Begun(contract) = &first.entry else { return None };
     let end = rows.iter().rev().find_map(|row| match &row.entry {
-        Entry::Outcome(outcome) if outcome.event == Some(RepairEvent::Reported) => {
+        Entry::Outcome(outcome) if outcome.result.event == Some(RepairEvent::Reported) => {
             Some(outcome.state)
         }
         _ => None,
@@ -82,8 +82,8 @@ fn step(trace: &str, root: &str, row: &Row, outcome: &Outcome, start: u64) -> Va
     let state = outcome.state.as_str();
     let mut attributes = vec![
         text("jig.state", state),
-        text("jig.event", outcome.event.map_or("", |event| event.as_str())),
-        text("jig.reason", &outcome.reason),
+        text("jig.event", outcome.result.event.map_or("", |event| event.as_str())),
+        text("jig.reason", &outcome.result.reason),
         number("jig.row", row.seq),
     ];
     let name = match proposed(outcome) {

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::*;
-use crate::journal::{Contract, Digest, Effect, Entry, Intent, Outcome, RepairLimits, Row, Usage};
+use crate::journal::{Contract, Digest, Effect, Entry, Intent, Outcome, Row, StepResult, Usage};
 use crate::machine::{RepairEvent, RepairState};
 use crate::run::Run;
 
@@ -13,14 +13,14 @@ fn rows() -> Vec<Row> {
         goal: "the boot test passes".to_owned(),
         task: "00".to_owned(),
         base: "abc".to_owned(),
-        limits: RepairLimits::default(),
+        ..Contract::default()
     };
     let intent = |state| {
         Entry::Intent(Intent { state, part: None, effect: Effect::Pure, input: String::new() })
     };
     let outcome = |state, event, facts| {
-        let (reason, evidence) = ("because".to_owned(), Vec::new());
-        Entry::Outcome(Outcome { state, part: None, event: Some(event), reason, evidence, facts })
+        let result = StepResult { facts, ..StepResult::of(event, "because") };
+        Entry::Outcome(Outcome { state, part: None, result })
     };
     let usage = Usage { tokens: 70, micro_usd: 1_500_000 };
     let patch = Proposed {

@@ -4,20 +4,12 @@ use sha2::{Digest as _, Sha256};
 
 /// A SHA-256 hash. The default, all zero, stands in front of the first row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Digest([u8; 32]);
+pub struct Digest(pub(super) [u8; 32]);
 
 impl Digest {
     /// Hashes bytes.
     pub fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
-    }
-
-    pub(super) fn from_bytes(bytes: [u8; 32]) -> Self {
-        Self(bytes)
-    }
-
-    pub(super) fn as_bytes(&self) -> &[u8] {
-        &self.0
     }
 
     /// Returns the hash of the row that follows the one with this hash.

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::fact::Fact;
 use crate::machine::{RepairEvent, RepairState, RepairSubState};
+use crate::task::RepairLimits;
 
 jig_model::words! {
     /// Names what a step leaves behind where it is cut off.
@@ -31,20 +32,8 @@ pub enum Entry {
     Request(Request),
 }
 
-impl Entry {
-    /// Returns the word by which rows of this kind are found.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::Begun(_) => "begun",
-            Self::Intent(_) => "intent",
-            Self::Outcome(_) => "outcome",
-            Self::Request(_) => "request",
-        }
-    }
-}
-
 /// What a run is held to from its first row on: later changes of the task file do not reach it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Contract {
     /// What is to be reached, in words.
     pub goal: String,
@@ -54,34 +43,6 @@ pub struct Contract {
     pub base: String,
     /// Where the run ends at the latest.
     pub limits: RepairLimits,
-}
-
-/// RepairLimits of a run. Each is finite.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct RepairLimits {
-    /// Most iterations.
-    pub iterations: u64,
-    /// Longest time in seconds from the first row on.
-    pub wall_s: u64,
-    /// Most tokens of all agents.
-    pub tokens: u64,
-    /// Most money, in millionths of a US dollar.
-    pub micro_usd: u64,
-    /// Most times that a real board is flashed.
-    pub flash_cycles: u64,
-}
-
-impl Default for RepairLimits {
-    fn default() -> Self {
-        Self {
-            iterations: 10,
-            wall_s: 30 * 60,
-            tokens: 200_000,
-            micro_usd: 5_000_000,
-            flash_cycles: 200,
-        }
-    }
 }
 
 /// A step that is about to run.
@@ -98,7 +59,7 @@ pub struct Intent {
     pub input: String,
 }
 
-/// What a step has found.
+/// A step that has run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// The state that was carried out.
@@ -106,6 +67,14 @@ pub struct Outcome {
     /// The part of the state, where it has parts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<RepairSubState>,
+    /// What the step has found.
+    #[serde(flatten)]
+    pub result: StepResult,
+}
+
+/// What a step has found: everything of an outcome but the state, which the driver knows.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StepResult {
     /// What moves the run; `None` where the next part of the state follows.
     pub event: Option<RepairEvent>,
     /// Why, in a sentence.
@@ -116,6 +85,20 @@ pub struct Outcome {
     /// What later steps need to know.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub facts: Vec<Fact>,
+}
+
+impl StepResult {
+    /// A result without evidence or facts.
+    pub fn of(event: RepairEvent, reason: impl Into<String>) -> Self {
+        Self { event: Some(event), reason: reason.into(), evidence: Vec::new(), facts: Vec::new() }
+    }
+
+    /// Adds a fact.
+    #[must_use]
+    pub fn with(mut self, fact: Fact) -> Self {
+        self.facts.push(fact);
+        self
+    }
 }
 
 /// A place in a file of the run.
@@ -150,12 +133,16 @@ pub enum Request {
         why: String,
     },
     /// A client proposes a patch, where the run waits for one.
-    Submit {
-        /// Digest of what waited for it.
-        answers: String,
-        /// SHA-256 of the diff, by which the run's folder keeps it.
-        diff: String,
-        /// What the client takes for the cause.
-        hypothesis: String,
-    },
+    Submit(SubmittedPatch),
+}
+
+/// A patch of a client.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SubmittedPatch {
+    /// Digest of what waited for it.
+    pub answers: String,
+    /// SHA-256 of the diff, by which the run's folder keeps it.
+    pub diff: String,
+    /// What the client takes for the cause; hostile text.
+    pub hypothesis: String,
 }

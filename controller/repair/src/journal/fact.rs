@@ -12,16 +12,7 @@ use crate::recovery::{ErrorClass, RecoveryAction};
 #[serde(tag = "fact", rename_all = "kebab-case")]
 pub enum Fact {
     /// How the required tests end without a patch.
-    Baseline {
-        /// Tests of one run of the plan.
-        counts: TestCounts,
-        /// Signature of the failure.
-        signature: String,
-        /// The run of the plan that shows it.
-        run: String,
-        /// SHA-256 of the image without a patch.
-        image: String,
-    },
+    Baseline(FailedBaseline),
     /// An agent proposed a patch.
     Proposed(Proposed),
     /// A proposal was refused. Counted.
@@ -85,6 +76,19 @@ pub enum Fact {
         /// SHA-256 in lower-case hex of patch, image and board.
         digest: String,
     },
+}
+
+/// How the required tests end without a patch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailedBaseline {
+    /// Tests of one run of the plan.
+    pub counts: TestCounts,
+    /// Signature of the failure.
+    pub signature: String,
+    /// The run of the plan that shows it.
+    pub run: String,
+    /// SHA-256 of the image without a patch.
+    pub image: String,
 }
 
 /// A patch that an agent proposed.

@@ -16,12 +16,14 @@ mod schema;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use rusqlite::{Connection, TransactionBehavior, params};
+use rusqlite::Connection;
 
 pub use chain::BrokenChain;
 pub use digest::Digest;
-pub use entry::{Contract, Effect, Entry, EvidenceRef, Intent, Outcome, RepairLimits, Request};
-pub use fact::{Fact, Proposed, Usage};
+pub use entry::{
+    Contract, Effect, Entry, EvidenceRef, Intent, Outcome, Request, StepResult, SubmittedPatch,
+};
+pub use fact::{Fact, FailedBaseline, Proposed, Usage};
 
 use crate::redact::Redactor;
 
@@ -142,21 +144,8 @@ impl Journal {
         if body.len() > MAX_BODY {
             return Err(JournalError::TooLong(body.len()));
         }
-        self.insert(entry, &body).map_err(|source| self.failed(source))
-    }
-
-    fn insert(&mut self, entry: Entry, body: &str) -> rusqlite::Result<Row> {
-        // Several processes append: number and hash of the row before must not change meanwhile.
-        let writing = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let (last, before) = schema::last(&writing)?;
-        let (seq, time_ms) = (last + 1, now_ms());
-        let hash = before.followed_by(seq, time_ms, body);
-        writing.execute(
-            "INSERT INTO journal (seq, time_ms, kind, body, hash) VALUES (?1, ?2, ?3, ?4, ?5)",
-            params![seq, time_ms, entry.kind(), body, hash.as_bytes()],
-        )?;
-        writing.commit()?;
-        Ok(Row { seq, time_ms, entry, hash })
+        let stored = schema::append(&mut self.db, body).map_err(|source| self.failed(source))?;
+        Ok(Row { seq: stored.seq, time_ms: stored.time_ms, entry, hash: stored.hash })
     }
 
     /// Reads the rows behind a number, each checked against the hash of the row before it.

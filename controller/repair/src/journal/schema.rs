@@ -8,8 +8,8 @@ use rusqlite::{
     params,
 };
 
-use super::JournalError;
 use super::digest::Digest;
+use super::{JournalError, now_ms};
 
 /// The newest version that this program knows.
 pub(super) const VERSION: i64 = 1;
@@ -96,13 +96,29 @@ fn durable(db: &Connection) -> rusqlite::Result<()> {
     db.pragma_update(None, "synchronous", "full")
 }
 
-/// Returns number and hash of the last row.
-pub(super) fn last(db: &Transaction<'_>) -> rusqlite::Result<(u64, Digest)> {
-    let row = db
+/// Appends a row behind the last one.
+pub(super) fn append(db: &mut Connection, body: String) -> rusqlite::Result<StoredRow> {
+    // Several processes append: number and hash of the row before must not change meanwhile.
+    let writing = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let last = writing
         .prepare("SELECT seq, hash FROM journal ORDER BY seq DESC LIMIT 1")?
-        .query_row([], |row| Ok((row.get(0)?, Digest::from_bytes(row.get(1)?))))
+        .query_row([], |row| Ok((row.get::<_, u64>(0)?, Digest(row.get(1)?))))
         .optional()?;
-    Ok(row.unwrap_or_default())
+    let (last, before) = last.unwrap_or_default();
+    let (seq, time_ms) = (last + 1, now_ms());
+    let hash = before.followed_by(seq, time_ms, &body);
+    let row = StoredRow { seq, time_ms, body, hash };
+    insert(&writing, &row)?;
+    writing.commit()?;
+    Ok(row)
+}
+
+fn insert(db: &Transaction<'_>, row: &StoredRow) -> rusqlite::Result<usize> {
+    db.prepare(
+        "INSERT INTO journal (seq, time_ms, kind, body, hash)
+         VALUES (?1, ?2, json_extract(?3, '$.kind'), ?3, ?4)",
+    )?
+    .execute(params![row.seq, row.time_ms, row.body, row.hash.0])
 }
 
 /// Reads the rows behind a number, in order.
@@ -113,7 +129,7 @@ pub(super) fn rows_behind(db: &Connection, seq: u64) -> rusqlite::Result<Vec<Sto
                 seq: row.get(0)?,
                 time_ms: row.get(1)?,
                 body: row.get(2)?,
-                hash: Digest::from_bytes(row.get(3)?),
+                hash: Digest(row.get(3)?),
             })
         })?
         .collect()
@@ -126,12 +142,7 @@ pub(super) fn copy<'a>(
 ) -> rusqlite::Result<()> {
     let copying = db.transaction()?;
     for row in rows {
-        copying
-            .prepare(
-                "INSERT INTO journal (seq, time_ms, kind, body, hash)
-                 VALUES (?1, ?2, json_extract(?3, '$.kind'), ?3, ?4)",
-            )?
-            .execute(params![row.seq, row.time_ms, row.body, row.hash.as_bytes()])?;
+        insert(&copying, row)?;
     }
     copying.commit()
 }

@@ -7,7 +7,7 @@ fn contract() -> Contract {
         goal: "the boot test passes".to_owned(),
         task: "00".to_owned(),
         base: "abc".to_owned(),
-        limits: RepairLimits::default(),
+        ..Contract::default()
     }
 }
 

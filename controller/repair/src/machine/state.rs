@@ -2,8 +2,10 @@
 
 jig_model::words! {
     /// Names where a repair run stands.
+    #[derive(Default)]
     RepairState, "repair state" {
         /// No task is under way.
+        #[default]
         Idle = "IDLE",
         /// Configuration, rig, repository and baseline are checked.
         Init = "INIT",

@@ -11,8 +11,7 @@ use jig_model::result::CaseStatus;
 use serde_json::{Value, json};
 
 use crate::bundle::{BundlePart, bundle};
-use crate::drive::StepResult;
-use crate::journal::now_ms;
+use crate::journal::{StepResult, now_ms};
 use crate::limits::limit_reached;
 use crate::localise::SuspectLine;
 use crate::machine::{RepairEvent, RepairSubState};

@@ -6,12 +6,11 @@ use std::path::Path;
 use jig_model::chain;
 use jig_model::command::PlanText;
 
-use crate::drive::StepResult;
-use crate::journal::Fact;
+use crate::journal::{Fact, FailedBaseline, StepResult};
 use crate::machine::RepairEvent;
 use crate::proof::{PASSES, PlanRun, ProofFacts, proven};
 use crate::recovery::ErrorClass;
-use crate::run::{Attempt, FailedBaseline, Run};
+use crate::run::{Attempt, Run};
 use crate::setup::{PlanResult, RepairSetup, RigFailure};
 use crate::steps::failed;
 

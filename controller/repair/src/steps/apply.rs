@@ -6,9 +6,8 @@ use std::fs;
 use jig_model::chain;
 
 use crate::agents::templates::TEMPLATES;
-use crate::drive::StepResult;
 use crate::git::GitError;
-use crate::journal::Fact;
+use crate::journal::{Fact, StepResult};
 use crate::machine::RepairEvent;
 use crate::patch::Patch;
 use crate::policy::review;

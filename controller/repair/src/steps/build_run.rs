@@ -2,8 +2,7 @@
 
 use jig_model::chain;
 
-use crate::drive::StepResult;
-use crate::journal::Fact;
+use crate::journal::{Fact, StepResult};
 use crate::machine::RepairEvent;
 use crate::recovery::ErrorClass;
 use crate::run::Run;

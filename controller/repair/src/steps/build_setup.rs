@@ -5,7 +5,7 @@ use std::path::Path;
 
 use jig_model::chain;
 
-use crate::drive::StepResult;
+use crate::journal::StepResult;
 use crate::machine::RepairEvent;
 use crate::recovery::ErrorClass;
 use crate::run::Run;

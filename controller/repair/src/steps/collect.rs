@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::drive::StepResult;
+use crate::journal::StepResult;
 use crate::machine::{RepairEvent, RepairSubState};
 use crate::recovery::ErrorClass;
 use crate::run::Run;

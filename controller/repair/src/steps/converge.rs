@@ -4,8 +4,7 @@ use crate::convergence::{
     ConvergenceCriteria, ConvergenceOutcome, IterationCounts, PlateauOutcome, PlateauStrategy,
     TestCounts, decide, handle_plateau,
 };
-use crate::drive::StepResult;
-use crate::journal::now_ms;
+use crate::journal::{StepResult, now_ms};
 use crate::limits::{LimitReached, limit_reached};
 use crate::machine::RepairEvent;
 use crate::proof::{Lack, proven};
@@ -14,8 +13,18 @@ use crate::setup::RepairSetup;
 
 pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
     let rungs = setup.agents.len() as u64;
-    let (event, reason) = next_event(run, rungs, PlateauStrategy::of(setup.task.mode), now_ms());
+    let rules = ConvergenceRules {
+        criteria: ConvergenceCriteria::of(setup.task.preset),
+        plateau: PlateauStrategy::of(setup.task.mode),
+    };
+    let (event, reason) = next_event(run, rungs, &rules, now_ms());
     StepResult::of(event, reason)
+}
+
+/// What preset and mode of a task decide.
+struct ConvergenceRules {
+    criteria: ConvergenceCriteria,
+    plateau: PlateauStrategy,
 }
 
 /// Decides. `rungs` is the length of the ladder of agents.
@@ -24,13 +33,13 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
 fn next_event(
     run: &Run,
     rungs: u64,
-    plateau: PlateauStrategy,
+    rules: &ConvergenceRules,
     now_ms: u64,
 ) -> (RepairEvent, String) {
     // The iteration behind the last allowed one is the first that is too late.
     let max = run.contract.limits.iterations.saturating_add(1);
     let counts = IterationCounts { current: run.iteration, max };
-    let decision = decide(&history(run), counts, &ConvergenceCriteria::default());
+    let decision = decide(&history(run), counts, &rules.criteria);
     let passed = run.attempts.last().is_some_and(|last| last.signature.is_none());
     let proof = run.proof.as_ref().filter(|_| passed).map(proven);
     match &proof {
@@ -59,7 +68,7 @@ fn next_event(
         Some(ConvergenceOutcome::Failure | ConvergenceOutcome::Timeout) => RepairEvent::NoProgress,
         Some(ConvergenceOutcome::Plateaued | ConvergenceOutcome::ConvergedWithImprovement) => {
             let switches = u32::try_from(run.strategy).unwrap_or(u32::MAX);
-            match handle_plateau(plateau, switches) {
+            match handle_plateau(rules.plateau, switches) {
                 PlateauOutcome::HumanReview => RepairEvent::HumanReview,
                 PlateauOutcome::SuccessWithWarning => RepairEvent::AcceptedWithWarning,
                 PlateauOutcome::StrategySwitch => RepairEvent::StrategySwitched,

@@ -1,39 +1,32 @@
 //! Tests of the decision that ends a run.
 
 use super::*;
+use crate::analysis::Preset;
 use crate::convergence::ExecutionMode;
-use crate::journal::{Contract, Digest, Entry, RepairLimits, Row, Usage};
+use crate::journal::Usage;
 use crate::proof::{PASSES, PlanRun, ProofFacts};
+use crate::runs_for_tests::{attempt, begun};
+use crate::task::RepairLimits;
 
 const CI: PlateauStrategy =
     PlateauStrategy { mode: ExecutionMode::Ci, ci_accepts: true, max_strategy_switches: 2 };
 
-fn begun() -> Run {
-    let contract = Contract {
-        goal: String::new(),
-        task: String::new(),
-        base: String::new(),
-        limits: RepairLimits::default(),
-    };
-    let entry = Entry::Begun(contract);
-    Run::of(&[Row { seq: 1, time_ms: 0, entry, hash: Digest::default() }]).unwrap()
-}
-
 /// A run behind candidates with these passed tests, of four, in each of their runs.
 fn behind(candidates: &[&[u64]]) -> Run {
-    let mut run = begun();
+    behind_of(4, candidates)
+}
+
+/// A run behind candidates with these passed tests, of `total`, in each of their runs.
+fn behind_of(total: u64, candidates: &[&[u64]]) -> Run {
+    let mut run = begun(0);
     run.iteration = candidates.len().max(1) as u64;
     for (index, runs) in candidates.iter().enumerate() {
         for &passed in *runs {
-            run.attempts.push(Attempt {
-                iteration: index as u64 + 1,
-                run: String::new(),
-                strategy: run.strategy,
-                patch: format!("patch-{index}"),
-                counts: TestCounts { passed, total: 4 },
-                // Never two in turns, which ends a run by itself.
-                signature: (passed < 4).then(|| format!("failure {index}")),
-            });
+            // Never two in turns, which ends a run by itself.
+            let signature = (passed < total).then(|| format!("failure {index}"));
+            let counts = TestCounts { passed, total };
+            let one = attempt(&format!("patch-{index}"), counts, signature.as_deref());
+            run.attempts.push(Attempt { iteration: index as u64 + 1, ..one });
         }
     }
     run
@@ -74,16 +67,20 @@ fn proved(candidates: &[&[u64]], facts: ProofFacts) -> Run {
 
 const PASSED: &[u64] = &[4, 4, 4];
 
+fn rules(plateau: PlateauStrategy) -> ConvergenceRules {
+    ConvergenceRules { criteria: ConvergenceCriteria::of(Preset::Balanced), plateau }
+}
+
 #[track_caller]
 fn decides(run: &Run, rungs: u64, event: RepairEvent, words: &str) {
-    let (found, reason) = next_event(run, rungs, CI, 0);
+    let (found, reason) = next_event(run, rungs, &rules(CI), 0);
     assert_eq!(found, event, "{reason}");
     assert!(reason.contains(words), "{reason:?} has no {words:?}");
 }
 
 #[test]
 fn a_proven_candidate_is_a_success_in_any_iteration() {
-    decides(&proved(&[PASSED], facts()), 1, RepairEvent::Converged, "stable over 2");
+    decides(&proved(&[PASSED], facts()), 1, RepairEvent::Converged, "stable over 3");
     decides(&proved(&[&[1], &[2], PASSED], facts()), 1, RepairEvent::Converged, "100.00 %");
     let mut last = proved(&[PASSED], facts());
     last.iteration = last.contract.limits.iterations;
@@ -132,8 +129,8 @@ fn limits_end_a_run_that_is_not_proven() {
     let spent = changed(unproven(), |run| run.usage.tokens = 200_000);
     decides(&spent, 2, RepairEvent::NoProgress, "200000 tokens of 200000");
     let now = RepairLimits::default().wall_s * 1000;
-    assert_eq!(next_event(&behind(&[&[1]]), 1, CI, now - 1).0, RepairEvent::Continue);
-    assert_eq!(next_event(&behind(&[&[1]]), 1, CI, now).0, RepairEvent::NoProgress);
+    assert_eq!(next_event(&behind(&[&[1]]), 1, &rules(CI), now - 1).0, RepairEvent::Continue);
+    assert_eq!(next_event(&behind(&[&[1]]), 1, &rules(CI), now).0, RepairEvent::NoProgress);
 }
 
 #[test]
@@ -162,7 +159,7 @@ fn a_plateau_is_decided_by_the_mode_once_no_agent_is_left() {
         let mut run = plateau.clone();
         run.strategy = strategy;
         run.attempts.iter_mut().for_each(|one| one.strategy = strategy);
-        next_event(&run, 2, PlateauStrategy::of(mode), 0).0
+        next_event(&run, 2, &rules(PlateauStrategy::of(mode)), 0).0
     };
     use ExecutionMode::{Auto, Ci, Interactive};
     for mode in [Auto, Ci, Interactive] {
@@ -181,4 +178,34 @@ fn two_failures_in_turns_end_a_run() {
         one.signature = Some(format!("failure {}", index % 2));
     }
     decides(&run, 2, RepairEvent::NoProgress, "alternate");
+}
+
+#[test]
+fn the_preset_decides_how_slow_progress_ends_a_run() {
+    let slow: &[&[u64]] = &[&[60], &[70], &[80], &[80], &[80]];
+    let end = |preset| {
+        let mut run = behind_of(100, slow);
+        run.contract.limits = RepairLimits::of(preset);
+        let rules = ConvergenceRules { criteria: ConvergenceCriteria::of(preset), plateau: CI };
+        next_event(&run, 1, &rules, 0)
+    };
+    // The improvement over the last iterations is 3.33 %: enough for 3 %, too little for 5 %.
+    assert_eq!(end(Preset::Strict), (RepairEvent::Continue, "next iteration".to_owned()));
+    assert_eq!(end(Preset::Balanced).0, RepairEvent::AcceptedWithWarning);
+    let (event, reason) = end(Preset::Aggressive);
+    assert_eq!((event, reason.as_str()), (RepairEvent::NoProgress, "all 5 iterations are done"));
+}
+
+#[test]
+fn the_preset_decides_how_often_a_repair_must_pass() {
+    let end = |preset, passes: usize| {
+        let facts = ProofFacts { runs: vec![plan_run(true); passes], ..facts() };
+        let run = proved(&[&[1], &vec![4; passes]], facts);
+        let rules = ConvergenceRules { criteria: ConvergenceCriteria::of(preset), plateau: CI };
+        next_event(&run, 1, &rules, 0).0
+    };
+    assert_eq!(end(Preset::Strict, 3), RepairEvent::Continue);
+    assert_eq!(end(Preset::Strict, 5), RepairEvent::Converged);
+    assert_eq!(end(Preset::Balanced, 3), RepairEvent::Converged);
+    assert_eq!(end(Preset::Aggressive, 3), RepairEvent::Converged);
 }

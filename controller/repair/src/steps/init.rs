@@ -1,9 +1,8 @@
 //! INIT: the sandbox, the work tree, the build without a patch, and whether there is a failure to
 //! repair: the required tests run three times before anything is changed.
 
-use crate::drive::StepResult;
 use crate::git::GitError;
-use crate::journal::Fact;
+use crate::journal::{Fact, FailedBaseline, StepResult};
 use crate::machine::RepairEvent;
 use crate::recovery::ErrorClass;
 use crate::run::Run;
@@ -108,7 +107,7 @@ fn judged(results: &[PlanResult], image: String) -> StepResult {
         format!("fails without a patch, {FAILURES} times of {RUNS}: {signature}")
     };
     let run = shown.run.clone();
-    let fact = Fact::Baseline { counts, signature, run: run.clone(), image };
+    let fact = Fact::Baseline(FailedBaseline { counts, signature, run, image });
     let mut result = StepResult::of(RepairEvent::ContextReady, reason).with(fact);
     result.evidence = shown.evidence();
     result

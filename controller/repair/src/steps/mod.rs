@@ -17,8 +17,8 @@ mod test_setup;
 
 use std::time::Duration;
 
-use crate::drive::{RepairStep, RepairSteps, StepFuture, StepResult};
-use crate::journal::{Digest, Effect, Fact};
+use crate::drive::{RepairStep, RepairSteps, StepFuture};
+use crate::journal::{Digest, Effect, Fact, StepResult};
 use crate::machine::{RepairEvent, RepairState, RepairSubState};
 use crate::recovery::ErrorClass;
 use crate::run::Run;

@@ -7,14 +7,13 @@ use std::time::Duration;
 use jig_model::chain;
 
 use crate::agents::{AgentBudget, AgentError, Answer, PatchProposal, ProposalRequest};
-use crate::drive::StepResult;
-use crate::journal::{Digest, Fact, Proposed, Usage, now_ms};
+use crate::journal::{Digest, Fact, Proposed, StepResult, SubmittedPatch, Usage, now_ms};
 use crate::limits::limit_reached;
 use crate::machine::RepairEvent;
 use crate::patch::Patch;
 use crate::policy::review;
 use crate::recovery::ErrorClass;
-use crate::run::{Run, SubmittedPatch};
+use crate::run::Run;
 use crate::setup::{PatchSource, RepairSetup, ScreenError};
 use crate::steps::{digest_of, failed, part_done};
 
@@ -144,7 +143,7 @@ fn client_answer(setup: &RepairSetup, run: &Run) -> Option<Result<Answer, AgentE
     if let Some(why) = &run.rejected {
         return Some(failed(format!("nobody proposes a patch: {why}")));
     }
-    let SubmittedPatch { diff, hypothesis } = run.submitted.clone()?;
+    let SubmittedPatch { diff, hypothesis, .. } = run.submitted.clone()?;
     let path = setup.folder.submitted(&diff);
     Some(match fs::read_to_string(&path) {
         Ok(text) if Digest::of(text.as_bytes()).to_string() == diff => {

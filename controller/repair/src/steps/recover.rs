@@ -3,8 +3,7 @@
 
 use jig_model::chain;
 
-use crate::drive::StepResult;
-use crate::journal::{Fact, now_ms};
+use crate::journal::{Fact, StepResult, now_ms};
 use crate::limits::{LimitReached, limit_reached};
 use crate::machine::RepairEvent;
 use crate::recovery::{RecoveryAction, recovery_of};

@@ -7,9 +7,8 @@ use std::fs;
 use jig_model::{chain, exit};
 use serde::Serialize;
 
-use crate::drive::StepResult;
 use crate::git::GitError;
-use crate::journal::Usage;
+use crate::journal::{StepResult, Usage};
 use crate::machine::{RepairEvent, RepairState};
 use crate::proof::{Confidence, ProofFacts, proven};
 use crate::recovery::ErrorClass;

@@ -1,7 +1,7 @@
 //! TEST_RUN: the plan runs with the candidate; where it passes, as often in a row as a proof needs.
 
-use crate::drive::StepResult;
-use crate::journal::Fact;
+use crate::convergence::ConvergenceCriteria;
+use crate::journal::{Fact, StepResult};
 use crate::machine::RepairEvent;
 use crate::proof::PASSES;
 use crate::recovery::ErrorClass;
@@ -14,9 +14,11 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
         let why = "there is no image to test";
         return failed(RepairEvent::RunnerFailed, ErrorClass::ArtifactMissing, why);
     };
+    // A result is stable that comes as often as the preset wants it.
+    let stable = ConvergenceCriteria::of(setup.task.preset).stable_iterations_required;
     let known = run.baseline.as_ref().map_or(0, |baseline| baseline.counts.total);
     let mut done = StepResult::of(RepairEvent::TestFinished, String::new());
-    for nth in 1..=PASSES {
+    for nth in 1..=PASSES.max(stable) {
         let result = match setup.test(&setup.plan, image).await {
             Ok(result) => result,
             Err(failure) if failure.cancelled => {

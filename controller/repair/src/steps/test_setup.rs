@@ -3,8 +3,7 @@
 
 use jig_model::command::{CheckCommand, Command, Reply};
 
-use crate::drive::StepResult;
-use crate::journal::{Digest, Fact};
+use crate::journal::{Digest, Fact, StepResult};
 use crate::machine::{RepairEvent, RepairSubState};
 use crate::recovery::ErrorClass;
 use crate::run::Run;

@@ -5,12 +5,12 @@ use std::path::{Component, Path, PathBuf};
 use jig_model::Problems;
 use jig_model::document::{Findings, Located, document_schema, open};
 
+use super::limits::RepairLimits;
 use super::lower_agents::{lower_agents, timeout, values};
 use super::raw::{RawBuild, RawLimits, RawTask};
 use super::types::{BuildTask, RepairTask};
 use crate::analysis::Preset;
 use crate::convergence::ExecutionMode;
-use crate::journal::RepairLimits;
 
 /// Version of the task file that is read.
 const VERSION: u32 = 1;
@@ -36,20 +36,31 @@ impl RepairTask {
 fn lower(raw: RawTask, findings: &Findings) -> Option<RepairTask> {
     let settings = raw.agent.map(|agents| agents.value).unwrap_or_default();
     let agents = raw.agents.map(|agents| lower_agents(agents, &settings, findings));
-    let limits = raw.limits.map(|limits| lower_limits(limits.value, findings));
+    let preset = raw.preset.map_or(Preset::Balanced, |preset| preset.value);
+    let limits = match raw.limits {
+        Some(limits) => lower_limits(limits.value, preset, findings),
+        None => RepairLimits::of(preset),
+    };
     let build = raw.build.and_then(|build| lower_build(build.value, findings));
+    let goal = raw.goal.map(|goal| {
+        if goal.value.trim().is_empty() {
+            let help = "write goal = \"the boot test passes\"";
+            findings.add("task::no-goal", goal.at(), "`goal` is empty", help);
+        }
+        goal.value
+    });
     let path = |text: Option<Located<String>>| text.map(|text| PathBuf::from(text.value));
     Some(RepairTask {
-        goal: raw.goal?.value,
+        goal: goal?,
         repo: path(raw.repo).unwrap_or_else(|| PathBuf::from(".")),
         board: raw.board?.value,
         plan: path(raw.plan)?,
         held_out: path(raw.held_out),
         mode: raw.mode.map_or(ExecutionMode::Ci, |mode| mode.value),
-        preset: raw.preset.map_or(Preset::Balanced, |preset| preset.value),
+        preset,
         agents: agents?,
         build: build?,
-        limits: limits.unwrap_or_default(),
+        limits,
         policy: raw.policy.and_then(|policy| path(policy.value.file)),
     })
 }
@@ -74,12 +85,16 @@ fn lower_build(raw: RawBuild, findings: &Findings) -> Option<BuildTask> {
     Some(BuildTask { command: command?, artifact: artifact?, timeout })
 }
 
-fn lower_limits(raw: RawLimits, findings: &Findings) -> RepairLimits {
-    let usual = RepairLimits::default();
+fn lower_limits(raw: RawLimits, preset: Preset, findings: &Findings) -> RepairLimits {
+    let usual = RepairLimits::of(preset);
     let count = |given: Option<Located<u32>>, usual| given.map_or(usual, |n| u64::from(n.value));
     if let Some(none) = raw.iterations.as_ref().filter(|iterations| iterations.value == 0) {
         let help = "write at least 1";
         findings.add("task::no-iteration", none.at(), "a run needs an iteration", help);
+    }
+    if let Some(wall) = raw.wall.as_ref().filter(|wall| wall.value.as_secs() == 0) {
+        let help = "write wall = \"30m\"";
+        findings.add("task::no-time", wall.at(), "a run needs at least a second", help);
     }
     RepairLimits {
         iterations: count(raw.iterations, usual.iterations),

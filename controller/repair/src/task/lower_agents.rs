@@ -30,6 +30,13 @@ pub(super) fn lower_agents(
         let help = "write agents = [\"templates\"] for edits without a model";
         findings.add("task::no-agent", list.at(), "`agents` names no agent", help);
     }
+    for (number, text) in list.value.iter().enumerate() {
+        if list.value[..number].iter().any(|before| before.value == text.value) {
+            let message = format!("{:?} is in the list before", text.value);
+            let help = "remove it; the last agent is asked again while the run goes on";
+            findings.add("task::agent-twice", text.at(), message, help);
+        }
+    }
     let agents: Vec<_> =
         list.value.iter().filter_map(|text| agent(text, settings, findings)).collect();
     // An agent that cannot be used still uses its table.

@@ -2,11 +2,13 @@
 //!
 //! Owns the keys, their defaults and what must fit together. Looks at no file that it names.
 
+mod limits;
 mod lower;
 mod lower_agents;
 mod raw;
 mod types;
 
+pub use limits::RepairLimits;
 pub use types::{
     AgentCommand, AgentHttp, AgentRef, BuildTask, HttpDialect, RepairTask, TokenPrices,
 };

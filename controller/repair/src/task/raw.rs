@@ -30,7 +30,8 @@ toml_table! {
         held_out as "held-out": String = optional,
         /// Who can be asked: interactive, ci or auto; ci if left out.
         mode: ExecutionMode = optional,
-        /// Thresholds of the analysis: strict, balanced or aggressive; balanced if left out.
+        /// Thresholds of the convergence check, and the usual number of iterations: strict, balanced
+        /// or aggressive; balanced if left out.
         preset: Preset = optional,
         /// Agents, in the order in which they are asked: `templates`, `mcp`, `command:NAME` or
         /// `http:NAME`.
@@ -84,7 +85,7 @@ toml_table! {
     }
     /// Where the run ends at the latest.
     pub(super) struct RawLimits {
-        /// Most iterations; 10 if left out.
+        /// Most iterations; if left out 10, and with the preset strict 15, with aggressive 5.
         iterations: u32 = optional,
         /// Longest time; 30m if left out.
         wall: Duration = optional,

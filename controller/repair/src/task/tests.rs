@@ -5,7 +5,6 @@ use std::time::Duration;
 use super::*;
 use crate::analysis::Preset;
 use crate::convergence::ExecutionMode;
-use crate::journal::RepairLimits;
 
 /// The example of the guide.
 const FULL: &str = r#"
@@ -122,6 +121,14 @@ fn what_is_left_out_has_a_finite_default() {
     let task = RepairTask::parse("task.toml", SMALL).unwrap();
     assert_eq!((task.mode, task.preset), (ExecutionMode::Ci, Preset::Balanced));
     assert_eq!(task.limits, RepairLimits::default());
+    for (preset, iterations) in [("strict", 15), ("balanced", 10), ("aggressive", 5)] {
+        let text =
+            SMALL.replacen("version = 1\n", &format!("version = 1\npreset = \"{preset}\"\n"), 1);
+        let of_preset = RepairTask::parse("task.toml", &text).unwrap().limits;
+        assert_eq!(of_preset, RepairLimits { iterations, ..task.limits }, "{preset}");
+        let text = format!("{text}[limits]\niterations = 7\n");
+        assert_eq!(RepairTask::parse("task.toml", &text).unwrap().limits.iterations, 7);
+    }
     assert_eq!(task.build.timeout, Duration::from_secs(600));
     let [AgentRef::Templates, AgentRef::Mcp, AgentRef::Http(local)] = task.agents.as_slice() else {
         panic!("{:?}", task.agents)
@@ -162,6 +169,10 @@ fn each_mistake_is_named_with_a_way_out() {
         (with("fw/out/app.elf", "../app.elf"), "leads out of the repository"),
         (with("fw/out/app.elf", "/app.elf"), "leads out of the repository"),
         (with("iterations = 12", "iterations = 0"), "a run needs an iteration"),
+        (with("wall = \"45m\"", "wall = \"0s\""), "a run needs at least a second"),
+        (with("wall = \"45m\"", "wall = \"300ms\""), "write wall = \"30m\""),
+        (with("goal = \"the boot test passes\"", "goal = \" \""), "`goal` is empty"),
+        (with("\"templates\"", "\"http:large\""), "\"http:large\" is in the list before"),
         (with("timeout = \"2m\"", "timeout = \"0s\""), "no time is left"),
         (with("usd = 0.25", "usd = -1"), "`usd` is out of range"),
         (with("usd = 0.25", "usd = nan"), "`usd` is out of range"),

@@ -7,7 +7,8 @@ use jig_model::power::WebAddress;
 
 use crate::analysis::Preset;
 use crate::convergence::ExecutionMode;
-use crate::journal::RepairLimits;
+
+use super::limits::RepairLimits;
 
 /// What a repair run is to reach, and what it may use. Paths are as written: relative to the file.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,7 +25,7 @@ pub struct RepairTask {
     pub held_out: Option<PathBuf>,
     /// Whether a person can be asked.
     pub mode: ExecutionMode,
-    /// Thresholds of the analysis.
+    /// Thresholds of the convergence check, and the usual number of iterations.
     pub preset: Preset,
     /// Agents, in the order in which they are asked.
     pub agents: Vec<AgentRef>,

@@ -1,12 +1,37 @@
-//! The table of transitions, printed for people and programs; all forms come from [`transitions`].
+//! The table of transitions of a run, printed for people and programs; all forms come from
+//! the table that runs.
 
 use std::fmt::Write as _;
 
 use jig_model::machine::RenderFormat;
 use serde_json::json;
 
-use super::state::{RepairEvent, RepairState};
-use super::table::transitions;
+use crate::machine::{RepairEvent, RepairState, condition, next};
+
+struct RepairTransition {
+    from: RepairState,
+    event: RepairEvent,
+    to: RepairState,
+    when: String,
+}
+
+/// Lists every transition: those of each state alone, then those that it has as any other.
+fn transitions() -> Vec<RepairTransition> {
+    let mut all = Vec::new();
+    for &from in RepairState::ALL {
+        for &event in RepairEvent::ALL {
+            let Ok(to) = next(from, event) else { continue };
+            let when = match (condition(from, event), event) {
+                (Some(when), _) => when.to_owned(),
+                (None, RepairEvent::TimedOut) => format!("timeout of {from}"),
+                (None, RepairEvent::UnhandledError) => format!("exception in {from}"),
+                (None, _) => "external abort".to_owned(),
+            };
+            all.push(RepairTransition { from, event, to, when });
+        }
+    }
+    all
+}
 
 /// Prints the table; the text ends with a line end.
 ///
