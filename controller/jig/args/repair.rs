@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueHint};
 use jig_model::PlaceName;
 
+use super::inject::FaultArgs;
+
 /// Arguments of `jig repair`.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -45,6 +47,11 @@ pub(crate) struct RepairStart {
     /// Agents in their order, separated by commas [default: the task's]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) agents: Vec<String>,
+    #[command(flatten)]
+    pub(crate) faults: FaultArgs,
+    /// Run of the plan in which the faults strike, from 1
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "inject")]
+    pub(crate) inject_run: u32,
 }
 
 /// A format of other tools.

@@ -19,7 +19,9 @@ use jig_repair::git::Git;
 use jig_repair::journal::{Entry, Journal, Request};
 use jig_repair::redact::Redactor;
 use jig_repair::run::Run;
-use jig_repair::setup::{BusyClock, Flashes, NamedAgent, PatchSource, RepairFolder, RepairSetup};
+use jig_repair::setup::{
+    BusyClock, Flashes, InjectedFaults, NamedAgent, PatchSource, RepairFolder, RepairSetup,
+};
 use jig_repair::steps::{Steps, exit_code};
 use jig_repair::task::{AgentRef, RepairTask};
 
@@ -50,8 +52,10 @@ pub(super) fn drive(
     name: &str,
     path: &Path,
     lock: &DriverLock,
+    faults: InjectedFaults,
 ) -> Result<u8, Failure> {
-    let (setup, door, waiting) = bind(common, name, path)?;
+    let (mut setup, door, waiting) = bind(common, name, path)?;
+    setup.faults = faults;
     let redactor = setup.redactor.clone();
     let steps = Steps(setup);
     let mut journal = Journal::open(path, redactor.clone())?;
@@ -190,6 +194,7 @@ fn bind(
         redactor: Redactor::new(secrets),
         flashes: Flashes::default(),
         clock: BusyClock::default(),
+        faults: InjectedFaults::default(),
     };
     Ok((setup, door, waiting))
 }

@@ -10,6 +10,7 @@ use jig_repair::driver_lock::DriverLock;
 use jig_repair::journal::{Contract, Digest, Entry, Journal, Request};
 use jig_repair::policy::Policy;
 use jig_repair::redact::Redactor;
+use jig_repair::setup::InjectedFaults;
 use jig_repair::task::RepairTask;
 use toml::{Table, Value};
 
@@ -90,7 +91,9 @@ pub(super) fn start(common: &Common, screen: &Screen, start: RepairStart) -> Res
     let lock = DriverLock::take(&path)?;
     Journal::begin(&path, contract, Redactor::default())?;
     screen.say(&format!("repair run {name}: {}", path.display()));
-    drive(common, screen, &name, &path, &lock)
+    let faults = start.faults.inject.iter().map(ToString::to_string).collect();
+    let faults = InjectedFaults::at_run(start.inject_run, faults);
+    drive(common, screen, &name, &path, &lock, faults)
 }
 
 /// Drives a run on.
@@ -104,7 +107,7 @@ pub(super) fn resume(common: &Common, screen: &Screen, wanted: &str) -> Result<u
     }
     journal.append(&Entry::Request(Request::Resume))?;
     drop(journal);
-    drive(common, screen, &name, &path, &lock)
+    drive(common, screen, &name, &path, &lock, InjectedFaults::default())
 }
 
 /// Begins a run with the first rows of another one.
@@ -133,7 +136,7 @@ pub(super) fn fork(common: &Common, screen: &Screen, from: &str) -> Result<u8, F
     fork.append(&Entry::Request(Request::Resume))?;
     drop(fork);
     screen.say(&format!("repair run {name}, from {from_name}: {}", path.display()));
-    drive(common, screen, &name, &path, &lock)
+    drive(common, screen, &name, &path, &lock, InjectedFaults::default())
 }
 
 fn copy(from: &Path, to: &Path) -> Result<(), Failure> {

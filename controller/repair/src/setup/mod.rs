@@ -2,6 +2,7 @@
 
 mod build;
 mod busy;
+mod faults;
 mod folder;
 mod plan_run;
 mod screen;
@@ -18,6 +19,7 @@ use jig_model::program::Programs;
 
 pub use build::{BuildError, BuiltImage};
 pub use busy::BusyClock;
+pub use faults::InjectedFaults;
 pub use folder::RepairFolder;
 pub use plan_run::{PlanResult, first_bad_line, verdict_signature};
 pub use screen::{ScreenError, ScreenTrials};
@@ -81,6 +83,8 @@ pub struct RepairSetup {
     pub flashes: Flashes,
     /// How long builds, the rig and agents take.
     pub clock: BusyClock,
+    /// How the rig is made to fail.
+    pub faults: InjectedFaults,
 }
 
 /// How often a real board was flashed since this was last asked.

@@ -66,13 +66,16 @@ impl RepairSetup {
             place: self.place.clone(),
             plan: plan.clone(),
             image: Some(self.folder.image(image)),
-            options,
+            options: RunOptions { inject: self.faults.take(), ..options },
         });
         if self.rig.is_real() {
             self.flashes.add();
         }
         match self.clock.during(self.rig.execute(command)).await {
-            Ok(Reply::Run(reply)) => Ok(PlanResult::of(reply, image)),
+            Ok(Reply::Run(mut reply)) => {
+                self.faults.put_back(std::mem::take(&mut reply.not_struck));
+                Ok(PlanResult::of(reply, image))
+            }
             Ok(_) => Err(RigFailure::new("the answer does not fit the command")),
             Err(refusal) => Err(RigFailure::refused(refusal)),
         }
