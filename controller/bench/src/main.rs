@@ -10,6 +10,8 @@
 mod capture;
 mod cycle;
 mod dice;
+mod faults;
+mod journal;
 mod peers;
 mod probe;
 mod program;
@@ -74,6 +76,7 @@ const MEASUREMENTS: &[(&str, Measure)] = &[
     ("cycle", cycle::single),
     ("repeat", cycle::repeated),
     ("probe", probe::measure),
+    ("journal", journal::measure),
     ("capture", capture::throughput),
     ("consoles", capture::sixteen),
     ("memory", capture::flat_memory),
@@ -100,7 +103,16 @@ fn run(options: &BenchOptions) -> Result<(), TaskFailure> {
         None => {}
     }
     println!("bench: building");
-    setting::build(&["--bin", "jig", "--example", "capture", "--example", "probe"])?;
+    setting::build(&[
+        "--bin",
+        "jig",
+        "--example",
+        "capture",
+        "--example",
+        "probe",
+        "--example",
+        "journal",
+    ])?;
     fixtures::run(&fixtures::FixtureChoice::default())?;
     let setting = BenchSetting::prepare()?;
     let before = report::load();

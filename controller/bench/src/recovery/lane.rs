@@ -3,14 +3,14 @@
 use std::path::Path;
 use std::time::Instant;
 
-use super::faults::{self, ListedFault};
 use super::firmware;
 use super::journal::Journal;
 use super::lab::TrialLab;
 use super::leaks;
 use super::table::FaultTally;
-use super::trial::{FaultTrial, Natural, TrialOutcome};
+use super::trial::{FaultTrial, TrialOutcome};
 use crate::dice::TrialDice;
+use crate::faults::{self, ListedFault, Natural};
 use crate::setting::RecoveryTarget;
 use xtask::failure::TaskFailure;
 
@@ -71,7 +71,9 @@ impl Lane {
         journal: &Journal,
     ) -> Result<Vec<String>, TaskFailure> {
         let place = &self.lab.place;
-        for fault in faults::all(&self.lab)?.iter().filter(|fault| wanted.contains(&fault.name)) {
+        for fault in
+            faults::all(self.lab.jig())?.iter().filter(|fault| wanted.contains(&fault.name))
+        {
             if journal.knows_fault(&fault.name, place) {
                 continue;
             }

@@ -10,7 +10,6 @@
 //! side, because a run on an emulated board mostly waits; `--in-turn` shows what that changes.
 //! What a lane has done is written down at once, so that `--resume` goes on from there.
 
-mod faults;
 mod firmware;
 mod journal;
 mod lab;

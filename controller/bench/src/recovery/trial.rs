@@ -10,6 +10,7 @@ use jig_model::protocol::PowerState;
 use serde_json::Value;
 
 use super::lab::TrialLab;
+use crate::faults::Natural;
 use xtask::failure::TaskFailure;
 use xtask::process;
 
@@ -19,17 +20,6 @@ const TIMEOUT: Duration = Duration::from_secs(180);
 
 /// The exit code of the program that says that it was asked for something wrong.
 const USAGE: i32 = 2;
-
-/// How long a run takes in which nothing fails.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Natural {
-    /// From the run's beginning to its end, in milliseconds.
-    pub(super) run_ms: u64,
-    /// From the board's first power to its last, in milliseconds.
-    pub(super) powered_ms: u64,
-    /// From the board's first power to the last test that it reports, in milliseconds.
-    pub(super) talking_ms: u64,
-}
 
 /// A run that is made to fail.
 pub(super) struct FaultTrial<'a> {

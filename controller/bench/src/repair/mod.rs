@@ -9,6 +9,7 @@ mod agent;
 mod library;
 mod mutate;
 mod project;
+mod rig_fault;
 mod shop;
 mod table;
 mod trial;
@@ -23,6 +24,7 @@ use super::report;
 use super::setting::build;
 use agent::BenchAgent;
 use project::BenchProject;
+use rig_fault::RigFaults;
 use shop::RepairShop;
 use table::{goals, markdown, misses};
 use trial::RepairTrial;
@@ -44,6 +46,9 @@ pub(crate) struct RepairOptions {
     /// Where the random choice of bugs comes from.
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Makes each run a second time, with a random fault of the rig in it.
+    #[arg(long)]
+    inject: bool,
     /// Tries this program instead of building one.
     #[arg(long, value_name = "FILE")]
     jig: Option<PathBuf>,
@@ -125,15 +130,21 @@ fn tried(
     let agents = BenchAgent::ALL
         .into_iter()
         .filter(|agent| options.agent.is_empty() || options.agent.contains(agent));
+    let faults = if options.inject { RigFaults::of(shop, projects)? } else { RigFaults::default() };
     for agent in agents {
-        for project in projects {
-            let is_known = |one: &RepairTrial| (one.agent, &one.project) == (agent, &project.name);
-            if trials.iter().any(is_known) {
+        for (project, fails) in projects.iter().flat_map(|one| [(one, false), (one, true)]) {
+            let is_known = |one: &RepairTrial| {
+                (one.agent, &one.project, one.fault.is_some()) == (agent, &project.name, fails)
+            };
+            if fails && !options.inject || trials.iter().any(is_known) {
                 continue;
             }
-            let trial = trial::run(shop, project, agent, options.wall)?;
+            let name = format!("{} {}", project.name, agent.name());
+            let fault = if fails { faults.at_random(options.seed, &name) } else { None };
+            let with = fault.as_ref().map(|one| format!(" and {one}")).unwrap_or_default();
+            let trial = trial::run(shop, project, agent, options.wall, fault)?;
             println!(
-                "repair: {} with {}: {:?} in {:.1} s: {}",
+                "repair: {} with {}{with}: {:?} in {:.1} s: {}",
                 project.name,
                 agent.name(),
                 trial.worth,

@@ -93,6 +93,23 @@ impl RepairShop {
         Ok(Some(clone.join(IMAGE)).filter(|image| status.success() && image.is_file()))
     }
 
+    /// Tells whether a fault can strike the board.
+    pub(super) fn accepts(
+        &self,
+        fault: &str,
+        plan: &Path,
+        image: &Path,
+    ) -> Result<bool, TaskFailure> {
+        let mut jig = self.jig();
+        jig.args(["test", "-b", &self.board, "--inject", fault])
+            .arg(plan)
+            .arg("--image")
+            .arg(image);
+        let answer = self.answer(&mut jig)?;
+        let said: Value = serde_json::from_str(&answer.said).unwrap_or_default();
+        Ok(said["verdict"]["kind"].is_string())
+    }
+
     /// Runs a plan; returns the kind of the verdict.
     pub(super) fn verdict(&self, plan: &Path, image: &Path) -> Result<String, TaskFailure> {
         let mut jig = self.jig();

@@ -29,18 +29,20 @@ const HEAD: &str = "\
 pub(super) fn markdown(trials: &[RepairTrial]) -> String {
     let mut text = HEAD.to_owned();
     for origin in [BugOrigin::Written, BugOrigin::Mutant, BugOrigin::Untouchable] {
-        for agent in BenchAgent::ALL {
-            let here: Vec<_> =
-                trials.iter().filter(|one| (one.origin, one.agent) == (origin, agent)).collect();
+        for (agent, fails) in BenchAgent::ALL.iter().flat_map(|one| [(*one, false), (*one, true)]) {
+            let of_row = |one: &&RepairTrial| {
+                (one.origin, one.agent, one.fault.is_some()) == (origin, agent, fails)
+            };
+            let here: Vec<_> = trials.iter().filter(of_row).collect();
             if !here.is_empty() {
-                text += &row(origin, agent, &here);
+                text += &row(origin, agent, fails, &here);
             }
         }
     }
     text
 }
 
-fn row(origin: BugOrigin, agent: BenchAgent, here: &[&RepairTrial]) -> String {
+fn row(origin: BugOrigin, agent: BenchAgent, fails: bool, here: &[&RepairTrial]) -> String {
     let bugs = match origin {
         BugOrigin::Written => "one in each project",
         BugOrigin::Mutant => "one in each library",
@@ -51,7 +53,8 @@ fn row(origin: BugOrigin, agent: BenchAgent, here: &[&RepairTrial]) -> String {
         |of: fn(&RepairTrial) -> f64| Samples(here.iter().map(|one| of(one)).collect()).median();
     let peak = here.iter().map(|one| one.peak_mb).fold(0.0, f64::max);
     format!(
-        "| {bugs} | {} | {} | {} | {} | {} | {:.1} / {:.1} | {:.1} % | {peak:.0} MB |\n",
+        "| {bugs}{} | {} | {} | {} | {} | {} | {:.1} / {:.1} | {:.1} % | {peak:.0} MB |\n",
+        if fails { ", and a rig fault" } else { "" },
         agent.name(),
         here.len(),
         count(RepairWorth::Repaired),
@@ -81,7 +84,19 @@ pub(super) fn goals(trials: &[RepairTrial]) -> Vec<RepairGoal> {
     let repaired = count(&|one| known(one) && one.worth == RepairWorth::Repaired);
     let own = own_share(trials.iter());
     let goal = |words: String, met| RepairGoal { words, met };
+    let pairs: Vec<_> = with_and_without(trials).collect();
+    let other = pairs.iter().filter(|(with, without)| with.worth != without.worth).count();
+    let edits = pairs.iter().filter(|(with, without)| with.edits > without.edits).count();
+    let runs = pairs.len();
     vec![
+        goal(
+            format!("runs that a rig fault has end otherwise: {other} of {runs}, goal 0"),
+            other == 0,
+        ),
+        goal(
+            format!("runs with edits because of a rig fault: {edits} of {runs}, goal 0"),
+            edits == 0,
+        ),
         goal(format!("false successes: {false_successes}, goal 0"), false_successes == 0),
         goal(format!("runs that the rig ended: {rig}, goal 0"), rig == 0),
         goal(
@@ -90,6 +105,16 @@ pub(super) fn goals(trials: &[RepairTrial]) -> Vec<RepairGoal> {
         ),
         goal(format!("time of the loop itself: {:.1} %, goal < 5 %", 100.0 * own), own < OWN_SHARE),
     ]
+}
+
+/// Pairs each run with a fault of the rig with the run without one.
+fn with_and_without(trials: &[RepairTrial]) -> impl Iterator<Item = (&RepairTrial, &RepairTrial)> {
+    trials.iter().filter(|with| with.fault.is_some()).filter_map(|with| {
+        let same = |one: &&RepairTrial| {
+            one.fault.is_none() && (&one.project, one.agent) == (&with.project, with.agent)
+        };
+        Some((with, trials.iter().find(same)?))
+    })
 }
 
 /// Lists runs that did not end as their agent should have them end.
@@ -103,10 +128,11 @@ pub(super) fn misses(trials: &[RepairTrial]) -> String {
         }
     };
     for one in trials.iter().filter(|one| !as_wanted(one)) {
-        let RepairTrial { project, agent, worth, why, .. } = one;
+        let RepairTrial { project, agent, fault, worth, why, .. } = one;
         let why = why.lines().next().unwrap_or_default();
+        let fault = fault.as_ref().map(|one| format!(" and {one}")).unwrap_or_default();
         // Writing to a text cannot fail.
-        let _ = writeln!(text, "{project} with {}: {worth:?}: {why}", agent.name());
+        let _ = writeln!(text, "{project} with {}{fault}: {worth:?}: {why}", agent.name());
     }
     text
 }
@@ -114,15 +140,18 @@ pub(super) fn misses(trials: &[RepairTrial]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::repair::rig_fault::RunFault;
 
     fn trial(agent: BenchAgent, origin: BugOrigin, worth: RepairWorth) -> RepairTrial {
         RepairTrial {
             project: "ring".to_owned(),
             origin,
             agent,
+            fault: None,
             worth,
             why: "because\nof".to_owned(),
             iterations: 1,
+            edits: 1,
             seconds: 10.0,
             iteration_s: 4.0,
             own_s: 0.2,
@@ -145,5 +174,24 @@ mod tests {
         let row = "| one in each project | oracle | 1 | 1 | 0 | 0 | 10.0 / 4.0 | 2.0 % | 21 MB |";
         assert_eq!(lines[2], row);
         assert_eq!(lines.len(), 4);
+    }
+
+    #[test]
+    fn a_rig_fault_that_changes_the_end_or_the_edits_misses_a_goal() {
+        let without = trial(BenchAgent::Oracle, BugOrigin::Written, RepairWorth::Repaired);
+        let fault = RunFault { fault: "kill-emulator@3ms".to_owned(), run: 2 };
+        let with = RepairTrial { fault: Some(fault), ..without.clone() };
+        let missed = |with: &RepairTrial| {
+            let trials = [without.clone(), with.clone()];
+            let missed = goals(&trials).into_iter().filter(|goal| !goal.met);
+            missed.map(|goal| goal.words).collect::<Vec<_>>()
+        };
+        assert_eq!(missed(&with), [""; 0]);
+        let otherwise = RepairTrial { worth: RepairWorth::NotRepaired, ..with.clone() };
+        assert!(missed(&otherwise)[0].contains("end otherwise: 1 of 1"));
+        let edited = RepairTrial { edits: 2, ..with.clone() };
+        assert!(missed(&edited)[0].contains("edits because of a rig fault: 1 of 1"));
+        let table = markdown(&[without.clone(), with]);
+        assert!(table.contains("| one in each project, and a rig fault | oracle | 1 |"), "{table}");
     }
 }

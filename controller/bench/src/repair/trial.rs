@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::agent::BenchAgent;
 use super::project::{BenchProject, BugOrigin};
+use super::rig_fault::RunFault;
 use super::shop::{IMAGE, MeasuredAnswer, RepairShop, git};
 use xtask::failure::TaskFailure;
 use xtask::process;
@@ -35,10 +36,16 @@ pub(super) struct RepairTrial {
     pub(super) project: String,
     pub(super) origin: BugOrigin,
     pub(super) agent: BenchAgent,
+    /// The fault that was injected into it.
+    #[serde(default)]
+    pub(super) fault: Option<RunFault>,
     pub(super) worth: RepairWorth,
     /// Why it ended.
     pub(super) why: String,
     pub(super) iterations: u64,
+    /// Patches that were applied, each once.
+    #[serde(default)]
+    pub(super) edits: usize,
     pub(super) seconds: f64,
     /// Time behind the baseline by iterations.
     pub(super) iteration_s: f64,
@@ -53,9 +60,15 @@ pub(super) fn run(
     project: &BenchProject,
     agent: BenchAgent,
     wall_s: u64,
+    fault: Option<RunFault>,
 ) -> Result<RepairTrial, TaskFailure> {
     let task = written(shop, project, agent, wall_s)?;
-    let MeasuredAnswer { said, peak_mb } = shop.answer(shop.jig().arg("repair").arg(task))?;
+    let mut jig = shop.jig();
+    jig.arg("repair").arg(task);
+    if let Some(RunFault { fault, run }) = &fault {
+        jig.args(["--inject", fault, "--inject-run", &run.to_string()]);
+    }
+    let MeasuredAnswer { said, peak_mb } = shop.answer(&mut jig)?;
     let document: Value = serde_json::from_str(&said).map_err(|error| {
         let why = format!("{} with {}: {error}: {said}", project.name, agent.name());
         TaskFailure::Because(why)
@@ -73,9 +86,11 @@ pub(super) fn run(
         project: project.name.clone(),
         origin: project.origin,
         agent,
+        fault,
         worth,
         why: document["why"].as_str().unwrap_or_default().to_owned(),
         iterations,
+        edits: facts(&rows).filter(|fact| fact["fact"] == "applied").count(),
         seconds: ms("duration_ms") / 1000.0,
         iteration_s: behind_baseline(&rows) / iterations.max(1) as f64,
         own_s: (ms("duration_ms") - ms("busy_ms")).max(0.0) / 1000.0,

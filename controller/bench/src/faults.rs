@@ -1,19 +1,29 @@
 //! The faults there are, as the program lists them, and random moments for them.
 
 use std::path::Path;
+use std::process::Command;
 
 use serde::Deserialize;
 
-use super::lab::TrialLab;
-use super::trial::Natural;
 use crate::dice::TrialDice;
 use xtask::failure::TaskFailure;
 use xtask::process;
 
+/// How long a run takes in which nothing fails.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Natural {
+    /// From the run's beginning to its end, in milliseconds.
+    pub(crate) run_ms: u64,
+    /// From the board's first power to its last, in milliseconds.
+    pub(crate) powered_ms: u64,
+    /// From the board's first power to the last test that it reports, in milliseconds.
+    pub(crate) talking_ms: u64,
+}
+
 /// A fault of the program's list.
 #[derive(Debug, Deserialize)]
-pub(super) struct ListedFault {
-    pub(super) name: String,
+pub(crate) struct ListedFault {
+    pub(crate) name: String,
     /// What it takes, if it takes anything.
     argument: Option<String>,
     default: Option<String>,
@@ -23,7 +33,7 @@ pub(super) struct ListedFault {
     #[serde(default)]
     transport: Option<String>,
     /// Whether a rig can know that it was the rig: else it cannot be recovered.
-    pub(super) traced: bool,
+    pub(crate) traced: bool,
     moments: FaultMoments,
 }
 
@@ -50,8 +60,8 @@ struct List {
 }
 
 /// Asks for all that can strike an emulated board.
-pub(super) fn all(lab: &TrialLab) -> Result<Vec<ListedFault>, TaskFailure> {
-    let text = process::capture(lab.jig().args(["inject", "--list", "--json"]))?;
+pub(crate) fn all(mut jig: Command) -> Result<Vec<ListedFault>, TaskFailure> {
+    let text = process::capture(jig.args(["inject", "--list", "--json"]))?;
     let list: Result<List, _> = serde_json::from_slice(&text);
     let list = list.map_err(|e| TaskFailure::Because(format!("the list of faults is odd: {e}")))?;
     Ok(list.faults.into_iter().filter(|fault| fault.transport.is_none()).collect())
@@ -60,7 +70,7 @@ pub(super) fn all(lab: &TrialLab) -> Result<Vec<ListedFault>, TaskFailure> {
 impl ListedFault {
     /// Writes the fault with a random moment within a run as it naturally goes; `old` is an
     /// image that may be on the board from before.
-    pub(super) fn at_random(&self, natural: &Natural, old: &Path, dice: &mut TrialDice) -> String {
+    pub(crate) fn at_random(&self, natural: &Natural, old: &Path, dice: &mut TrialDice) -> String {
         let share = |dice: &mut TrialDice| format!("{}%", dice.below(101));
         // Faults of a transport have no effect while nothing is transferred.
         let talks = self.seam == "console";
