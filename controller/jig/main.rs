@@ -33,6 +33,10 @@ fn report_large_files() {
 fn main() -> ExitCode {
     // Before there is a second thread: each one inherits the mask.
     report_large_files();
+    // A supervisor is started for each call of git and each build: no other verb is looked at.
+    if std::env::args_os().skip(1).eq(["supervise"]) {
+        return commands::supervise::supervise();
+    }
     let cli = match Cli::read() {
         Ok(cli) => cli,
         Err(error) => return ExitCode::from(not_parsed(&error)),
@@ -65,7 +69,7 @@ fn main() -> ExitCode {
         CliCommand::Probe(command) => commands::probe::probe(&cli.common, &screen, command),
         CliCommand::Serve(args) => commands::serve::serve(&cli.common, args),
         CliCommand::Worker => Ok(commands::worker::worker(&cli.common, &screen)),
-        CliCommand::Supervise => commands::supervise::supervise(),
+        CliCommand::Supervise => return commands::supervise::supervise(),
         CliCommand::Boards => commands::boards::boards(&cli.common, &screen),
         CliCommand::Profile(command) => commands::profile::profile(&cli.common, &screen, command),
         CliCommand::Plan(command) => commands::plan::plan(&screen, command),

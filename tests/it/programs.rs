@@ -41,6 +41,7 @@ impl ProgramPlace {
             stdout: self.path("stdout"),
             stderr: None,
             most_output: 1 << 20,
+            trusted: false,
             sandbox: None,
             what: "test".to_owned(),
         }
@@ -280,6 +281,36 @@ fn dropping_the_future_ends_the_program_and_daemons_that_it_started() {
         task.abort();
         until("the end of all of it", || (!exists(&pid) && !exists(main.trim())).then_some(()));
     }
+}
+
+#[test]
+fn a_trusted_program_needs_no_supervisor_and_ends_with_its_group() {
+    let place = ProgramPlace::new();
+    let run = |script: &str| {
+        let _ = fs::remove_file(place.path("inside/pid"));
+        let child = "sh -c 'echo $$ >pid.new; mv pid.new pid; exec sleep 600' &";
+        let script = format!("{child} while ! test -e pid; do sleep 0.01; done; {script}");
+        let mut request = place.request("sh", &["-c", &script]);
+        (request.trusted, request.most_output) = (true, 100_000);
+        let runtime = runtime();
+        let programs = HostPrograms::new("/nowhere/jig".into());
+        let task = runtime.spawn(async move { programs.run(request).await });
+        (runtime, task)
+    };
+    let gone = |pid: String| until("the end of its child", || (!exists(&pid)).then_some(()));
+    for (script, end) in [
+        ("exit 3", ProgramEnd::Exited(3)),
+        ("kill -KILL $$", ProgramEnd::Signalled(9)),
+        ("exec yes", ProgramEnd::TooMuchOutput),
+    ] {
+        let (runtime, task) = run(script);
+        assert_eq!(runtime.block_on(task).unwrap().unwrap(), end, "{script}");
+        gone(daemon_pid(&place));
+    }
+    let (_runtime, task) = run("while :; do sleep 600; done");
+    let pid = daemon_pid(&place);
+    task.abort();
+    gone(pid);
 }
 
 #[test]

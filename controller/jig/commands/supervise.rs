@@ -2,12 +2,17 @@
 //!
 //! Standard input is a socket to that Jig; nothing is printed beside what the program prints.
 
-use jig_model::{Fault, exit};
+use std::process::ExitCode;
 
-use crate::failure::Failure;
+use jig_model::exit;
 
 /// Carries out the order on standard input.
-pub(crate) fn supervise() -> Result<u8, Failure> {
-    let served = jig_drivers::program::serve_order();
-    served.map(|()| exit::PASS).map_err(|error| Failure::of(Fault::Usage, &error))
+pub(crate) fn supervise() -> ExitCode {
+    match jig_drivers::program::serve_order() {
+        Ok(()) => ExitCode::from(exit::PASS),
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::from(exit::USAGE)
+        }
+    }
 }

@@ -26,6 +26,9 @@ pub struct ProgramRequest {
     pub stderr: Option<PathBuf>,
     /// Most bytes of each file. A program that prints more is ended.
     pub most_output: u64,
+    /// It is known to start nothing that leaves its process group: it runs without a process that
+    /// watches over it, and only its group is ended with it. Never so in a sandbox.
+    pub trusted: bool,
     /// What it may touch; everything that Jig may where there is none.
     pub sandbox: Option<Sandbox>,
     /// What it is, in words, for messages: `build`.

@@ -173,6 +173,8 @@ impl Git {
             stdout: stdout.clone(),
             stderr: Some(stderr.clone()),
             most_output,
+            // Without hooks and monitors, it starts filters of contents at most, and waits for them.
+            trusted: true,
             sandbox: None,
             what: format!("git {command}"),
         };
@@ -248,12 +250,13 @@ impl Git {
         Ok(self.changed_files().await?.is_empty())
     }
 
-    /// Makes a work tree of a commit, on no branch, in a folder that does not exist yet.
+    /// Makes a work tree of a commit, on no branch, in a folder that does not exist yet. One that the
+    /// repository still knows in this folder is replaced.
     ///
     /// # Errors
     /// The commit or the folder cannot be used.
     pub async fn work_tree_add(&self, path: &Path, commit: &str) -> Result<Self, GitError> {
-        let head = ["worktree", "add", "--quiet", "--detach"].map(OsStr::new);
+        let head = ["worktree", "add", "--quiet", "--detach", "--force", "--force"].map(OsStr::new);
         self.run(head.into_iter().chain([path.as_os_str(), OsStr::new(commit)])).await?;
         Ok(self.at(path))
     }
@@ -318,12 +321,11 @@ impl Git {
         }
     }
 
-    /// Commits all changes of the work tree but ignored files, as Jig. Returns the commit.
+    /// Commits what the index holds, such as an applied patch, as Jig. Returns the commit.
     ///
     /// # Errors
     /// Nothing has changed, or git cannot write.
-    pub async fn commit_all(&self, message: &str) -> Result<String, GitError> {
-        self.run(["add", "--all"]).await?;
+    pub async fn commit(&self, message: &str) -> Result<String, GitError> {
         let how = ["commit", "--quiet", "--no-verify", "--no-gpg-sign", "--cleanup=verbatim"];
         self.run(how.iter().chain(&["--message", message])).await?;
         self.head().await
@@ -351,13 +353,22 @@ impl Git {
         self.run_with(DIFF.iter().chain(&[base, tree.as_str()]), most).await
     }
 
+    /// Makes the files of a commit and the index equal to the commit. Other files stay.
+    ///
+    /// # Errors
+    /// A file cannot be written or removed.
+    pub async fn reset_files(&self, commit: &str) -> Result<(), GitError> {
+        self.run(["reset", "--quiet", "--hard", commit]).await?;
+        Ok(())
+    }
+
     /// Makes the work tree and the index equal to a commit, and removes files that git neither tracks
     /// nor ignores.
     ///
     /// # Errors
     /// A file cannot be written or removed.
     pub async fn reset_hard(&self, commit: &str) -> Result<(), GitError> {
-        self.run(["reset", "--quiet", "--hard", commit]).await?;
+        self.reset_files(commit).await?;
         self.run(["clean", "--quiet", "-ffd"]).await?;
         Ok(())
     }
@@ -377,10 +388,13 @@ impl Git {
     /// # Errors
     /// It is no repository, or the folder cannot be written.
     pub async fn borrow(&self, dir: &Path) -> Result<Self, GitError> {
-        let args = ["rev-parse", "--path-format=absolute", "--git-common-dir"];
-        let from = path(self.run(args).await?);
-        let format = line(&self.run(["rev-parse", "--show-object-format"]).await?);
-        let format = format!("--object-format={format}");
+        // The name of a folder may hold line ends: the last one parts it from the format.
+        let args = ["--path-format=absolute", "--git-common-dir", "--show-object-format"];
+        let mut printed = self.run(["rev-parse"].iter().chain(&args)).await?;
+        printed.pop_if(|last| *last == b'\n');
+        let behind = printed.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+        let format = format!("--object-format={}", line(&printed.split_off(behind)));
+        let from = path(printed);
         let init = ["init", "--quiet", "--bare", "--template=", format.as_str()].map(OsStr::new);
         self.run(init.into_iter().chain([dir.as_os_str()])).await?;
         let mut objects = from.join("objects").into_os_string();

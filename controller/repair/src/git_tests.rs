@@ -72,7 +72,7 @@ async fn a_work_tree_takes_a_patch_as_one_commit_and_is_rolled_back() {
     let file = made.scratch().join("patch.diff");
     fs::write(&file, &diff).unwrap();
     tree.apply(&file).await.unwrap();
-    let commit = tree.commit_all("repair: candidate 1").await.unwrap();
+    let commit = tree.commit("repair: candidate 1").await.unwrap();
     let shown = tree.run(["log", "--format=%P %an %s", "-1", &commit]).await.unwrap();
     assert_eq!(line(&shown), format!("{} Jig repair: candidate 1", made.base));
     assert_eq!(tree.diff(&made.base, 1 << 20).await.unwrap(), diff);
@@ -99,7 +99,7 @@ async fn a_patch_that_does_not_fit_changes_nothing_and_is_explained() {
     fs::write(&file, missing).unwrap();
     let said = tree.apply(&file).await.unwrap_err().to_string();
     assert!(said.contains("src/ringbuffer.c: does not exist in index"), "{said}");
-    let said = tree.commit_all("empty").await.unwrap_err().to_string();
+    let said = tree.commit("empty").await.unwrap_err().to_string();
     assert!(said.starts_with("git commit failed"), "{said}");
 }
 
@@ -179,7 +179,8 @@ async fn hooks_monitors_and_settings_of_the_repository_have_no_effect() {
     let tree = made.git().work_tree_add(&path, &made.base).await.unwrap();
     assert!(made.git().is_clean().await.unwrap());
     fs::write(path.join("src/ring.c"), SOURCE.replace("+ 2", "+ 1")).unwrap();
-    tree.commit_all("candidate").await.unwrap();
+    tree.run(["add", "--all"]).await.unwrap();
+    tree.commit("candidate").await.unwrap();
     let diff = String::from_utf8(tree.diff(&made.base, 1 << 20).await.unwrap()).unwrap();
     assert!(diff.contains("\n--- a/src/ring.c\n+++ b/src/ring.c\n@@ -2,5 +2,5 @@"), "{diff}");
     assert!(!ran.exists(), "{}", fs::read_to_string(&ran).unwrap());
@@ -207,7 +208,8 @@ async fn what_is_done_in_a_borrowing_repository_does_not_reach_the_lender() {
 async fn a_shallow_repository_lends_too() {
     let made = TestRepository::new().await;
     fs::write(made.repo().join("b.c"), "").unwrap();
-    let second = made.git().commit_all("second").await.unwrap();
+    made.git().run(["add", "--all"]).await.unwrap();
+    let second = made.git().commit("second").await.unwrap();
     let from = format!("file://{}", made.repo().display());
     user_git(made.folder.path(), &["clone", "-q", "--depth=1", &from, "shallow"]);
     let shallow = made.git().at(&made.folder.path().join("shallow"));

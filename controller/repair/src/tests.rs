@@ -94,7 +94,8 @@ impl TestRepository {
             std::fs::write(path, text).unwrap();
         }
         made.git().run(["init", "--quiet", "--initial-branch=main"]).await.unwrap();
-        made.base = made.git().commit_all("base").await.unwrap();
+        made.git().run(["add", "--all"]).await.unwrap();
+        made.base = made.git().commit("base").await.unwrap();
         made
     }
 

@@ -3,7 +3,7 @@
 //! Owns what a program gets and what it prints. Knows no build, no agent and no git.
 //!
 //! # Design
-//! *A process stands between Jig and each program* ([`serve_order`]), so that whatever the program
+//! *A process stands between Jig and each program that is not trusted* ([`serve_order`]), so that whatever the program
 //! has started ends with it ([`crate::process`] says what holds where), and so that the
 //! restrictions of a sandbox are its own. It ends the program when its socket to Jig ends, thus also
 //! when Jig is killed.
@@ -32,6 +32,7 @@ use std::sync::Arc;
 
 use jig_model::program::{ProgramEnd, ProgramError, ProgramRequest, Programs, Sandbox};
 use jig_model::protocol::{BoxFuture, NoLedger};
+use nix::sys::signal::Signal;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 
@@ -56,7 +57,6 @@ impl HostPrograms {
     async fn run_program(&self, request: ProgramRequest) -> Result<ProgramEnd, ProgramError> {
         let refused = |source| ProgramError::Refused { what: request.what.clone(), source };
         let program = found(&request)?;
-        let order = order(&request, &program);
         let (mut out, stdout) =
             OutputCopy::to(&request.stdout, request.most_output).map_err(refused)?;
         let (mut err, stderr) = match &request.stderr {
@@ -66,9 +66,14 @@ impl HostPrograms {
             }
             None => (None, stdout.try_clone().map_err(refused)?),
         };
-        let mut supervisor = Supervisor::start(&self.jig_program, Some((stdout, stderr)), &order)
-            .await
-            .map_err(refused)?;
+        let output = (stdout, stderr);
+        let mut running = if request.trusted && request.sandbox.is_none() {
+            RunningProgram::Trusted(trusted(&request, &program, output).await.map_err(refused)?)
+        } else {
+            let order = order(&request, &program);
+            let supervisor = Supervisor::start(&self.jig_program, Some(output), &order).await;
+            RunningProgram::Supervised(supervisor.map_err(refused)?)
+        };
         let stopped = {
             let copies = async {
                 match &mut err {
@@ -79,12 +84,12 @@ impl HostPrograms {
             tokio::select! {
                 biased;
                 copied = copies => copied,
-                () = supervisor.ended() => Ok(()),
+                () = running.ended() => Ok(()),
             }
         };
         match stopped {
-            Ok(()) => supervisor.ended().await,
-            Err(_) => supervisor.end().await,
+            Ok(()) => running.ended().await,
+            Err(_) => running.end().await,
         }
         // All of it has ended, so what it printed is in the pipes.
         let mut stopped = stopped;
@@ -96,7 +101,15 @@ impl HostPrograms {
             Err(OutputStop::Failed(source)) => return Err(refused(source)),
             Ok(()) => {}
         }
-        end_of(supervisor.reply().await.map_err(refused)?, &request)
+        match running {
+            RunningProgram::Supervised(mut supervisor) => {
+                end_of(supervisor.reply().await.map_err(refused)?, &request)
+            }
+            RunningProgram::Trusted(mut process) => Ok(match process.ended().await {
+                Ending::Exited(code) => ProgramEnd::Exited(code),
+                Ending::Signalled(signal) => ProgramEnd::Signalled(signal as i32),
+            }),
+        }
     }
 }
 
@@ -189,6 +202,56 @@ fn end_of(reply: SupervisorReply, request: &ProgramRequest) -> Result<ProgramEnd
             Err(ProgramError::NoSandbox { what: request.what.clone(), why })
         }
         SupervisorReply::Probed(_) => Err(refused(io::Error::other("its supervisor only probed"))),
+    }
+}
+
+/// Starts a program without a supervisor. Dropping it ends its process group.
+async fn trusted(
+    request: &ProgramRequest,
+    program: &Path,
+    (stdout, stderr): (OwnedFd, OwnedFd),
+) -> io::Result<ManagedProcess> {
+    let spawn = SpawnRequest {
+        program: program.into(),
+        args: request.args.clone(),
+        cwd: Some(request.cwd.clone()),
+        env: Some(request.env.clone()),
+        stdin: None,
+        stdout: Some(File::from(stdout)),
+        stderr: Some(File::from(stderr)),
+        inherit: Vec::new(),
+        exits_for_target: false,
+        ends_itself: false,
+        what: request.what.clone(),
+    };
+    ManagedProcess::spawn(spawn, Arc::new(NoLedger)).await.map_err(io::Error::other)
+}
+
+/// A program that was started, and what ends it.
+enum RunningProgram {
+    Supervised(Supervisor),
+    Trusted(ManagedProcess),
+}
+
+impl RunningProgram {
+    async fn ended(&mut self) {
+        match self {
+            Self::Supervised(supervisor) => supervisor.ended().await,
+            Self::Trusted(process) => {
+                process.ended().await;
+            }
+        }
+    }
+
+    /// Ends the program and what it has started.
+    async fn end(&mut self) {
+        match self {
+            Self::Supervised(supervisor) => supervisor.end().await,
+            Self::Trusted(process) => {
+                process.signal(Signal::SIGKILL);
+                process.ended().await;
+            }
+        }
     }
 }
 

@@ -24,6 +24,7 @@ use jig_repair::setup::{
 };
 use jig_repair::steps::{Steps, exit_code};
 use jig_repair::task::{AgentRef, RepairTask};
+use tokio::sync::OnceCell;
 
 use super::door::LabDoor;
 use super::folders::{HELD_OUT, ORIGIN, Origin, PLAN, TASK, open, policy_of, unusable};
@@ -193,6 +194,7 @@ fn bind(
         search_path: search_path(),
         redactor: Redactor::new(secrets),
         flashes: Flashes::default(),
+        listed: OnceCell::default(),
         clock: BusyClock::default(),
         faults: InjectedFaults::default(),
     };

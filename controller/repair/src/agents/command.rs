@@ -131,6 +131,7 @@ impl CommandAgent {
             stdout: folders.printed.clone(),
             stderr: None,
             most_output: self.most_output,
+            trusted: false,
             // Agents bring sandboxes of their own, which do not start inside of another one.
             sandbox: None,
             what: format!("agent {}", self.settings.name),

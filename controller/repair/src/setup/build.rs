@@ -106,6 +106,7 @@ impl RepairSetup {
             stdout: log.to_owned(),
             stderr: None,
             most_output: MAX_LOG,
+            trusted: false,
             sandbox: self.policy.sandbox.then_some(Sandbox { writable, network: false }),
             what: "build".to_owned(),
         };

@@ -16,6 +16,7 @@ use std::time::Duration;
 use jig_model::PlaceName;
 use jig_model::command::{Command, PlanText, RecoverCommand, RecoverExtent, Reply};
 use jig_model::program::Programs;
+use tokio::sync::OnceCell;
 
 pub use build::{BuildError, BuiltImage};
 pub use busy::BusyClock;
@@ -81,6 +82,8 @@ pub struct RepairSetup {
     pub redactor: Redactor,
     /// Counts how often the board was flashed.
     pub flashes: Flashes,
+    /// The files of the base, once they are listed.
+    pub listed: OnceCell<Vec<String>>,
     /// How long builds, the rig and agents take.
     pub clock: BusyClock,
     /// How the rig is made to fail.
@@ -115,6 +118,15 @@ impl RepairSetup {
         &self.agents[rung.min(last)]
     }
 
+    /// Lists the files of the commit that is repaired, which does not change.
+    ///
+    /// # Errors
+    /// The repository cannot be used.
+    pub async fn files(&self, run: &Run) -> Result<&[String], GitError> {
+        let listed = self.listed.get_or_try_init(|| self.git.files(&run.contract.base)).await;
+        listed.map(Vec::as_slice)
+    }
+
     /// Returns how long the run may still take.
     pub fn time_left(&self, run: &Run) -> Duration {
         run.time_left(now_ms())
@@ -131,7 +143,7 @@ impl RepairSetup {
         if !begun || path.is_dir() && self.git.knows_tree(&path).await? {
             return Ok(());
         }
-        if path.exists() || self.git.knows_tree(&path).await? {
+        if path.exists() {
             self.git.work_tree_remove(&path).await?;
         }
         let commit = run.applied.as_ref().unwrap_or(&run.contract.base);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use jig_model::command::RunReply;
 use jig_model::result::CaseStatus;
-use jig_model::{Cause, Evidence, Verdict, VerdictKind};
+use jig_model::{Cause, Evidence, Note, Verdict, VerdictKind};
 use serde::{Deserialize, Serialize};
 
 use crate::convergence::TestCounts;
@@ -100,6 +100,14 @@ impl PlanResult {
     /// Tells whether the rig failed, and not the firmware.
     pub fn blames_rig(&self) -> bool {
         self.verdict.kind == VerdictKind::EnvError
+    }
+
+    /// Says how the rig was recovered on the way to this result, for the reason of a step.
+    pub fn recovered(&self) -> Option<String> {
+        let recovery = |note: &&Note| {
+            matches!(note, Note::Recovered { .. } | Note::RecoveredBeforeTest { .. })
+        };
+        self.verdict.notes.iter().find(recovery).map(ToString::to_string)
     }
 
     /// Returns what a proof looks at.

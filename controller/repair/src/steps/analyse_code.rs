@@ -54,7 +54,7 @@ pub(super) async fn run(
     match part {
         Some(RepairSubState::LogTriage) => {
             // Sources are looked at without any patch.
-            if let Err(error) = setup.tree().reset_hard(&run.contract.base).await {
+            if let Err(error) = setup.tree().reset_files(&run.contract.base).await {
                 return wrong(chain(&error));
             }
             let line = shown.first_bad_line().unwrap_or("no line shows it").to_owned();
@@ -105,19 +105,19 @@ async fn ranked(
     run: &Run,
     shown: &PlanResult,
 ) -> Result<(Vec<SuspectLine>, BTreeMap<String, String>), String> {
-    let files = setup.git.files(&run.contract.base).await.map_err(|error| chain(&error))?;
+    let files = setup.files(run).await.map_err(|error| chain(&error))?;
     let tree = setup.folder.tree();
     let mut sources = BTreeMap::new();
     let mut left = MAX_SOURCES;
-    for file in files.into_iter().filter(|file| is_c(file)) {
-        let path = tree.join(&file);
+    for file in files.iter().filter(|file| is_c(file)) {
+        let path = tree.join(file);
         let Ok(about) = fs::symlink_metadata(&path) else { continue };
         if !about.is_file() || about.len() > MAX_SOURCE.min(left) {
             continue;
         }
         let Ok(bytes) = fs::read(&path) else { continue };
         left -= about.len();
-        sources.insert(file, String::from_utf8_lossy(&bytes).into_owned());
+        sources.insert(file.clone(), String::from_utf8_lossy(&bytes).into_owned());
     }
     let cases = &shown.verdict.tests.cases;
     let named = |status: &[CaseStatus]| {
@@ -158,7 +158,7 @@ async fn write_bundle(
     shown: &PlanResult,
 ) -> Result<String, String> {
     let (suspects, sources) = ranked(setup, run, shown).await?;
-    let files = setup.git.files(&run.contract.base).await.map_err(|error| chain(&error))?;
+    let files = setup.files(run).await.map_err(|error| chain(&error))?;
     let text = |value: &Value| serde_json::to_string_pretty(value).unwrap_or_default() + "\n";
     let parts = vec![
         (BundlePart::Task, task_text(setup)),

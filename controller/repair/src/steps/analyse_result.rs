@@ -105,7 +105,7 @@ async fn rebuilt(
     let other = |error: &dyn std::error::Error| Unproven::Other(chain(error));
     let commit = run.applied.as_ref().unwrap_or(&run.contract.base);
     let tree = setup.tree();
-    tree.reset_hard(commit).await.map_err(|error| other(&error))?;
+    tree.reset_files(commit).await.map_err(|error| other(&error))?;
     tree.clean_ignored().await.map_err(|error| other(&error))?;
     let log = setup.folder.iteration(run.iteration).join("clean-build.log");
     let built = match setup.build(Path::new(&setup.folder.tree()), &log).await {

@@ -68,12 +68,12 @@ async fn commit(setup: &RepairSetup, run: &Run, id: &str) -> Result<String, GitE
         "{}\n\n{hypothesis}\n\nProposed in repair run {}, iteration {}.\n",
         run.contract.goal, setup.name, run.iteration
     );
-    tree.commit_all(&message).await
+    tree.commit(&message).await
 }
 
 /// Names files that exist near the ones that do not.
 async fn near(setup: &RepairSetup, run: &Run, patch: &Patch) -> String {
-    let Ok(files) = setup.git.files(&run.contract.base).await else { return String::new() };
+    let Ok(files) = setup.files(run).await else { return String::new() };
     let missing = patch.files.iter().filter_map(|file| file.old.as_ref());
     let hints = missing.filter(|path| !files.contains(path)).map(|path| {
         let name = path.rsplit('/').next().unwrap_or(path);

@@ -70,7 +70,7 @@ fn rig_failed(why: String) -> StepResult {
 async fn make_tree(setup: &RepairSetup, base: &str) -> Result<(), GitError> {
     let path = setup.folder.tree();
     // Left by a process that was killed.
-    if path.exists() || setup.git.knows_tree(&path).await? {
+    if path.exists() {
         setup.git.work_tree_remove(&path).await?;
     }
     setup.git.work_tree_add(&path, base).await?;
@@ -106,6 +106,8 @@ fn judged(results: &[PlanResult], image: String) -> StepResult {
     } else {
         format!("fails without a patch, {FAILURES} times of {RUNS}: {signature}")
     };
+    let recoveries = results.iter().filter_map(PlanResult::recovered);
+    let reason = std::iter::once(reason).chain(recoveries).collect::<Vec<_>>().join("; ");
     let run = shown.run.clone();
     let fact = Fact::Baseline(FailedBaseline { counts, signature, run, image });
     let mut result = StepResult::of(RepairEvent::ContextReady, reason).with(fact);

@@ -18,6 +18,7 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
     let stable = ConvergenceCriteria::of(setup.task.preset).stable_iterations_required;
     let known = run.baseline.as_ref().map_or(0, |baseline| baseline.counts.total);
     let mut done = StepResult::of(RepairEvent::TestFinished, String::new());
+    let mut recoveries = Vec::new();
     for nth in 1..=PASSES.max(stable) {
         let result = match setup.test(&setup.plan, image).await {
             Ok(result) => result,
@@ -37,11 +38,15 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
             Some(signature) if nth == 1 => format!("failed: {signature}"),
             Some(signature) => format!("passed {} times, then failed: {signature}", nth - 1),
         };
+        recoveries.extend(result.recovered());
         let ended = signature.is_some();
         done.facts.push(Fact::Tested { run, counts, signature });
         if ended {
             break;
         }
+    }
+    for how in recoveries {
+        done.reason += &format!("; {how}");
     }
     done
 }

@@ -43,7 +43,7 @@ fn not_ready(failure: RigFailure) -> StepResult {
 /// Runs the health checks of the place.
 async fn checked(setup: &RepairSetup) -> Result<String, RigFailure> {
     let check = CheckCommand { place: setup.place.clone(), wait_ms: Some(WAIT_MS) };
-    match setup.rig.execute(Command::Check(check)).await {
+    match setup.clock.during(setup.rig.execute(Command::Check(check))).await {
         Ok(Reply::Checked(reply)) if reply.usable => Ok(reply.state),
         Ok(Reply::Checked(reply)) => {
             let bad = reply.checks.iter().find(|check| !check.ok);
