@@ -124,6 +124,14 @@ fn a_signal_stops_a_run_and_a_fork_goes_on_from_before_it() {
             workshop.run(["--json", "repair", "fork", &format!("last@{}", built.unwrap())]);
         assert_eq!(forked.code(), 0, "{signal}: {forked}");
         assert_eq!(forked.json().unwrap()["state"], "SUCCESS", "{signal}");
+        // Behind the end, and where there is no row, nothing parts, and no run is begun.
+        let runs = || fs::read_dir(workshop.runs().join("repairs")).unwrap().count();
+        let before = runs();
+        let fork = |from: &str| workshop.run(["repair", "fork", from]);
+        fork("last").says(2, &["ends the run", "part from a row from 1 to"]);
+        fork("last@0").says(2, &["the run has no row 0"]);
+        fork("last@9999").says(2, &["the run has no row 9999"]);
+        assert_eq!(runs(), before, "{signal}");
         // The image that was built is tested, and nothing is proposed or built once more.
         let log = workshop.run(["repair", "log", "last"]).out();
         assert_eq!(log.matches("patch_valid").count(), 1, "{signal}: {log}");
@@ -158,6 +166,22 @@ fn a_patch_that_a_person_refuses_is_not_applied_and_its_reason_reaches_the_agent
     workshop.run(["repair", "approve", "last", "--digest", waits]).says(0, &["approved"]);
     let third = workshop.run(["--json", "repair", "resume", "last"]);
     assert_eq!((third.code(), &third.json().unwrap()["state"]), (0, &"SUCCESS".into()), "{third}");
+}
+
+#[test]
+fn two_runs_on_one_repository_work_side_by_side() {
+    let workshop = Workshop::new();
+    let project = RepairProject::new(&workshop);
+    let task = project.task(SCRIPT, Some(MEND));
+    let _slot = Slot::take();
+    let start = || Started::of(workshop.jig(["--json", "repair"]).arg(&task).stdout(piped()));
+    let both = [start(), start()].map(Started::finish);
+    for ran in &both {
+        assert_eq!((ran.code(), &ran.json().unwrap()["state"]), (0, &"SUCCESS".into()), "{ran}");
+    }
+    assert_eq!(project.branches().len(), 2);
+    project.is_untouched();
+    workshop.nothing_lives(DEADLINE).unwrap();
 }
 
 #[test]

@@ -192,6 +192,15 @@ fn what_cannot_be_repaired_is_said_before_anything_begins() {
     start().says(2, &["cannot read plan", "absent.toml"]);
     fs::write(&task, text.replace("repo = \"fw\"", "repo = \".\"")).unwrap();
     start().says(2, &["is no git work tree"]);
+    for (folder, bare) in [("unborn", false), ("bare", true)] {
+        let mut git = std::process::Command::new("git");
+        git.args(["init", "--quiet"]).args(bare.then_some("--bare")).arg(workshop.path(folder));
+        assert!(git.status().unwrap().success());
+    }
+    fs::write(&task, text.replace("repo = \"fw\"", "repo = \"unborn\"")).unwrap();
+    start().says(2, &["the repository has no commit yet", "git add --all && git commit"]);
+    fs::write(&task, text.replace("repo = \"fw\"", "repo = \"bare\"")).unwrap();
+    start().says(2, &["is no git work tree", "must be run in a work tree"]);
     fs::write(&task, text.replace("mps2-an385", "absent")).unwrap();
     start().says(2, &["there is no place \"absent\""]);
     assert!(folder(&workshop).is_none(), "a run was begun");

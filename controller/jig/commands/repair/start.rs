@@ -10,6 +10,7 @@ use jig_repair::driver_lock::DriverLock;
 use jig_repair::journal::{Contract, Digest, Entry, Journal, Request};
 use jig_repair::policy::Policy;
 use jig_repair::redact::Redactor;
+use jig_repair::run::Run;
 use jig_repair::setup::InjectedFaults;
 use jig_repair::task::RepairTask;
 use toml::{Table, Value};
@@ -118,12 +119,13 @@ pub(super) fn fork(common: &Common, screen: &Screen, from: &str) -> Result<u8, F
                 Failure::new(Fault::Usage, format!("{seq:?} is no number of a row"))
                     .help("jig repair log RUN shows the rows with their numbers")
             })?;
-            (run, number)
+            (run, Some(number))
         }
-        None => (from, u64::MAX),
+        None => (from, None),
     };
     let (from_name, from) = find(common, wanted)?;
-    let (journal, _) = open(&from)?;
+    let (journal, run) = open(&from)?;
+    let seq = forked_at(&run, seq)?;
     let (name, path) = make(&root(common)?)?;
     for file in [TASK, PLAN, HELD_OUT, POLICY, ORIGIN] {
         copy(&from.join(file), &path.join(file))?;
@@ -137,6 +139,21 @@ pub(super) fn fork(common: &Common, screen: &Screen, from: &str) -> Result<u8, F
     drop(fork);
     screen.say(&format!("repair run {name}, from {from_name}: {}", path.display()));
     drive(common, screen, &name, &path, &lock, InjectedFaults::default())
+}
+
+/// Returns the last row that a fork takes over. Behind the row that ends a run nothing goes on.
+fn forked_at(run: &Run, wanted: Option<u64>) -> Result<u64, Failure> {
+    let last = if run.ended.is_some() { run.seq - 1 } else { run.seq };
+    let seq = wanted.unwrap_or(run.seq);
+    if (1..=last).contains(&seq) {
+        return Ok(seq);
+    }
+    let words = match wanted {
+        Some(seq) if seq != run.seq => format!("the run has no row {seq} to part from"),
+        _ => format!("row {} ends the run", run.seq),
+    };
+    let help = format!("part from a row from 1 to {last}, such as RUN@{last}: jig repair log RUN");
+    Err(Failure::new(Fault::Usage, words).help(help))
 }
 
 fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
