@@ -5,13 +5,14 @@
 //! fails when a scene ends any other way. Refuses to install, or to build, what no scene shows.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use serde::Deserialize;
 use xtask::failure::TaskFailure;
-use xtask::{fixtures, process};
+use xtask::{fixtures, process, project};
 
 use crate::apt::Conflicts;
 use crate::packages::Task;
@@ -19,6 +20,12 @@ use crate::setup;
 
 /// Built in: the scenes belong to the program that plays them.
 const SCENES: &str = include_str!("../demo.toml");
+
+/// The task of a repair without a model.
+const TASK: &str = include_str!("../demo-task.toml");
+
+/// Patches of templates usually wait for an approval.
+const POLICY: &str = "version = 1\napprove_templates = false\n";
 
 /// What is shown.
 #[derive(Debug, Deserialize)]
@@ -37,6 +44,8 @@ struct Scene {
     args: Vec<String>,
     /// The fixture that runs, as `BOARD/FIXTURE`; the last argument is its file.
     image: Option<String>,
+    /// The project that is repaired; the last argument is its task.
+    project: Option<String>,
     /// Environment variables that make the scene.
     #[serde(default)]
     env: BTreeMap<String, String>,
@@ -46,12 +55,12 @@ struct Scene {
 
 impl Scene {
     /// Returns the command line after `jig`, with paths below `repository` as people write them.
-    fn line(&self, fixtures: &Path, repository: &Path) -> Vec<String> {
-        let image = self.image.iter().map(|image| {
-            let file = fixtures.join(format!("{image}.elf"));
-            file.strip_prefix(repository).unwrap_or(&file).display().to_string()
-        });
-        self.args.iter().cloned().chain(image).collect()
+    fn line(&self, fixtures: &Path, projects: &Path, repository: &Path) -> Vec<String> {
+        let image = self.image.iter().map(|image| fixtures.join(format!("{image}.elf")));
+        let task = self.project.iter().map(|name| projects.join(name).join("task.toml"));
+        let written =
+            |file: PathBuf| file.strip_prefix(repository).unwrap_or(&file).display().to_string();
+        self.args.iter().cloned().chain(image.chain(task).map(written)).collect()
     }
 }
 
@@ -77,12 +86,14 @@ pub(crate) fn run(conflicts: Conflicts) -> Result<(), TaskFailure> {
     images.sort_unstable();
     images.dedup();
     let fixtures = fixtures::build_images(&images)?;
+    let projects = process::target_dir().join("demo");
+    scenes.iter().flat_map(|scene| &scene.project).try_for_each(|one| prepare(one, &projects))?;
     println!("demo: [4/4] scenes");
     let jig = process::target_dir().join("debug/jig");
     let mut surprises = Vec::new();
     for (number, scene) in (1..).zip(&scenes) {
         println!("\n[{number}/{}] {}", scenes.len(), scene.title);
-        if !play(scene, &jig, &fixtures)? {
+        if !play(scene, &jig, &fixtures, &projects)? {
             surprises.push(scene.title.as_str());
         }
         if number == 1 {
@@ -97,10 +108,29 @@ pub(crate) fn run(conflicts: Conflicts) -> Result<(), TaskFailure> {
     }
 }
 
+/// Makes the repository of a project with a bug, and the task of its repair beside it.
+fn prepare(name: &str, projects: &Path) -> Result<(), TaskFailure> {
+    let folder = projects.join(name);
+    if folder.exists() {
+        fs::remove_dir_all(&folder).map_err(TaskFailure::io("remove", &folder))?;
+    }
+    project::made(name, &folder.join("firmware"))?;
+    let plans = project::fixtures("repair").join(name);
+    let plan = |file: &str| plans.join(file).display().to_string();
+    let task = TASK
+        .replace("PLAN", &format!("{:?}", plan("plan.toml")))
+        .replace("HELD", &format!("{:?}", plan("held-out.toml")));
+    for (file, text) in [("task.toml", task.as_str()), ("policy.toml", POLICY)] {
+        let path = folder.join(file);
+        fs::write(&path, text).map_err(TaskFailure::io("write", &path))?;
+    }
+    Ok(())
+}
+
 /// Runs the command of a scene, and tells whether it ended as it should.
-fn play(scene: &Scene, jig: &Path, fixtures: &Path) -> Result<bool, TaskFailure> {
+fn play(scene: &Scene, jig: &Path, fixtures: &Path, projects: &Path) -> Result<bool, TaskFailure> {
     let repository = process::repository();
-    let line = scene.line(fixtures, &repository);
+    let line = scene.line(fixtures, projects, &repository);
     let env: String = scene.env.iter().map(|(name, value)| format!("{name}={value} ")).collect();
     println!("$ {env}jig {}", line.join(" "));
     let mut command = Command::new(jig);
@@ -136,8 +166,13 @@ mod tests {
     fn images_are_shown_relative_to_the_repository() {
         let scene: Scene =
             toml::from_str("title = \"\"\nargs = [\"run\"]\nimage = \"b/f\"\nexit = 0\n").unwrap();
-        let line = |fixtures: &str| scene.line(Path::new(fixtures), Path::new("/r"));
+        let line = |fixtures: &str| {
+            scene.line(Path::new(fixtures), Path::new("/r/target/demo"), Path::new("/r"))
+        };
         assert_eq!(line("/r/target/fixtures"), ["run", "target/fixtures/b/f.elf"]);
         assert_eq!(line("/elsewhere"), ["run", "/elsewhere/b/f.elf"]);
+        let repair = Scene { image: None, project: Some("p".to_owned()), ..scene };
+        let line = repair.line(Path::new("/f"), Path::new("/r/target/demo"), Path::new("/r"));
+        assert_eq!(line, ["run", "target/demo/p/task.toml"]);
     }
 }

@@ -7,6 +7,7 @@
 pub mod failure;
 pub mod fixtures;
 pub mod process;
+pub mod project;
 pub mod python;
 
 use std::fmt::Write as _;

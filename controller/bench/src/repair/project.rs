@@ -7,17 +7,14 @@ use serde::{Deserialize, Serialize};
 
 use super::library::{SourceLibrary, libraries, made};
 use super::mutate::{LineMutant, in_random_order, mutants};
-use super::shop::{RepairShop, git};
+use super::shop::RepairShop;
 use crate::dice::TrialDice;
 use xtask::failure::TaskFailure;
 use xtask::process;
+use xtask::project::{self, committed, copied, fixtures, git, listed};
 
 /// Bugs of each library.
 const BUGS: usize = 10;
-
-/// Files of a project that belong to no repository.
-const BESIDE: &[&str] =
-    &["about.toml", "plan.toml", "held-out.toml", "check.toml", "fix.diff", "wrong.diff"];
 
 /// Where a project comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -91,9 +88,7 @@ pub(super) fn written(shop: &RepairShop) -> Result<Vec<BenchProject>, TaskFailur
         let about: About = toml::from_str(&text)
             .map_err(|source| TaskFailure::Recipe { path: about, source: Box::new(source) })?;
         let repository = shop.folder.join("projects").join(&name).join("firmware");
-        copied(&root.join("support"), &repository)?;
-        copied(&path, &repository)?;
-        committed(&repository)?;
+        project::made(&name, &repository)?;
         let beside = |file: &str| Some(path.join(file)).filter(|file| file.is_file());
         let is_bug = about.kind == "repair";
         found.push(BenchProject {
@@ -200,42 +195,4 @@ fn assembled(
         wrong: None,
         build: vec!["make".to_owned(), "--silent".to_owned(), flags],
     })
-}
-
-fn fixtures(name: &str) -> PathBuf {
-    process::repository().join("firmware-fixtures").join(name)
-}
-
-fn listed(folder: &Path) -> Result<Vec<PathBuf>, TaskFailure> {
-    let entries = fs::read_dir(folder).map_err(TaskFailure::io("list", folder))?;
-    let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
-    paths.sort();
-    Ok(paths)
-}
-
-fn copied(from: &Path, to: &Path) -> Result<(), TaskFailure> {
-    made(to)?;
-    for path in listed(from)? {
-        let name = path.file_name().unwrap_or_default();
-        if BESIDE.iter().any(|beside| name == *beside) {
-            continue;
-        }
-        if path.is_dir() {
-            copied(&path, &to.join(name))?;
-        } else {
-            fs::copy(&path, to.join(name)).map_err(TaskFailure::io("copy", &path))?;
-        }
-    }
-    Ok(())
-}
-
-fn committed(repository: &Path) -> Result<(), TaskFailure> {
-    for args in [
-        &["init", "--quiet", "--initial-branch=main"][..],
-        &["add", "--all"],
-        &["commit", "--quiet", "--message=firmware: first version"],
-    ] {
-        process::run(git(repository).args(args))?;
-    }
-    Ok(())
 }

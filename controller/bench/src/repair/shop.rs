@@ -11,6 +11,7 @@ use super::library::made;
 use crate::program::memory;
 use xtask::failure::TaskFailure;
 use xtask::process;
+use xtask::project::git;
 
 /// The image, below the folder of a project.
 pub(super) const IMAGE: &str = "out/app.elf";
@@ -118,18 +119,4 @@ impl RepairShop {
         let said: Value = serde_json::from_str(&answer.said).unwrap_or_default();
         Ok(said["verdict"]["kind"].as_str().unwrap_or("nothing").to_owned())
     }
-}
-
-/// Prepares git without the settings of the user.
-pub(super) fn git(repository: &Path) -> Command {
-    let mut git = Command::new("git");
-    git.current_dir(repository)
-        .env("GIT_CONFIG_NOSYSTEM", "1")
-        .env("GIT_CONFIG_GLOBAL", "/dev/null");
-    for role in ["AUTHOR", "COMMITTER"] {
-        git.env(format!("GIT_{role}_NAME"), "Jig")
-            .env(format!("GIT_{role}_EMAIL"), "jig@localhost");
-    }
-    git.stdin(Stdio::null());
-    git
 }

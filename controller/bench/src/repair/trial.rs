@@ -10,9 +10,10 @@ use serde_json::Value;
 use super::agent::BenchAgent;
 use super::project::{BenchProject, BugOrigin};
 use super::rig_fault::RunFault;
-use super::shop::{IMAGE, MeasuredAnswer, RepairShop, git};
+use super::shop::{IMAGE, MeasuredAnswer, RepairShop};
 use xtask::failure::TaskFailure;
 use xtask::process;
+use xtask::project::git;
 
 /// What a repair run amounts to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
