@@ -56,6 +56,7 @@ mod recovery;
 mod repair_board;
 mod repair_clients;
 mod repair_control;
+mod repair_diagnosis;
 mod repair_faults;
 mod repair_http;
 mod repair_loop;

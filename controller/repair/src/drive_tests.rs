@@ -39,8 +39,13 @@ fn answer(state: S, part: Option<RepairSubState>, run: &Run) -> StepResult {
         S::Init => {
             let signature = "assert at ring.c:12".to_owned();
             let (run, image) = ("run-0".to_owned(), "base".to_owned());
-            let baseline =
-                Fact::Baseline(FailedBaseline { counts: counts(1), signature, run, image });
+            let baseline = Fact::Baseline(FailedBaseline {
+                counts: counts(1),
+                signature,
+                run,
+                image,
+                silent: false,
+            });
             result(E::ContextReady, vec![baseline])
         }
         S::CodeAnalysis => result(E::PatchPlanned, Vec::new()),
@@ -48,7 +53,8 @@ fn answer(state: S, part: Option<RepairSubState>, run: &Run) -> StepResult {
             let usage = Usage { tokens: 100, micro_usd: 7 };
             let patch = format!("patch-{}", run.iteration);
             let agent = "script".to_owned();
-            let proposed = Proposed { patch, agent, hypothesis: "it wraps".to_owned(), usage };
+            let hypothesis = "it wraps".to_owned();
+            let proposed = Proposed { patch, agent, hypothesis, usage, diagnostic: false };
             result(E::PatchValid, vec![Fact::Proposed(proposed)])
         }
         S::PatchApply => {

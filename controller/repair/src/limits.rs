@@ -63,7 +63,8 @@ fn is_spent(used: u64, allowed: u64) -> bool {
 }
 
 fn alternates(run: &Run) -> bool {
-    let signatures: Vec<_> = run.attempts.iter().map(|attempt| &attempt.signature).collect();
+    let repairs = run.attempts.iter().filter(|attempt| !attempt.diagnostic);
+    let signatures: Vec<_> = repairs.map(|attempt| &attempt.signature).collect();
     match signatures.as_slice() {
         [.., a, b, c, d] => a == c && b == d && a != b && a.is_some() && b.is_some(),
         _ => false,
@@ -133,6 +134,9 @@ mod tests {
             run.attempts = signatures.iter().map(|one| attempt("", counts, *one)).collect();
             let expected = ends.then_some(LimitReached::Alternates);
             assert_eq!(limit_reached(&run, 1000), expected, "{signatures:?}");
+            // What only shows a failure goes round in no circle.
+            run.attempts.iter_mut().for_each(|one| one.diagnostic = true);
+            assert_eq!(limit_reached(&run, 1000), None, "{signatures:?}");
         }
     }
 }

@@ -17,6 +17,7 @@ pub(crate) fn attempt(patch: &str, counts: TestCounts, signature: Option<&str>) 
         run: String::new(),
         strategy: 0,
         patch: patch.to_owned(),
+        diagnostic: false,
         counts,
         signature: signature.map(str::to_owned),
     }

@@ -67,6 +67,11 @@ pub struct AgentError {
 
 /// Proposes patches.
 pub trait RepairAgent: Send + Sync {
+    /// Tells whether it can be asked for a change that shows a failure and repairs nothing.
+    fn can_diagnose(&self) -> bool {
+        true
+    }
+
     /// Asks for patches. Dropping the future ends what was started for the answer.
     fn propose<'a>(
         &'a self,

@@ -63,6 +63,10 @@ impl TemplateAgent {
 }
 
 impl RepairAgent for TemplateAgent {
+    fn can_diagnose(&self) -> bool {
+        false
+    }
+
     fn propose<'a>(
         &'a self,
         request: &'a ProposalRequest,

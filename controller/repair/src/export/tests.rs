@@ -28,6 +28,7 @@ fn rows() -> Vec<Row> {
         agent: "http:local".to_owned(),
         hypothesis: "the bound is one too high".to_owned(),
         usage,
+        diagnostic: false,
     };
     let entries = [
         Entry::Begun(contract),

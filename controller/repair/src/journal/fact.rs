@@ -89,6 +89,9 @@ pub struct FailedBaseline {
     pub run: String,
     /// SHA-256 of the image without a patch.
     pub image: String,
+    /// Nothing shows where the firmware fails: it prints nothing, and no place in it is known.
+    #[serde(default)]
+    pub silent: bool,
 }
 
 /// A patch that an agent proposed.
@@ -102,6 +105,9 @@ pub struct Proposed {
     pub hypothesis: String,
     /// What it cost. Counted.
     pub usage: Usage,
+    /// It shows where the failure is, and is never part of a repair.
+    #[serde(default)]
+    pub diagnostic: bool,
 }
 
 /// What agents have used.

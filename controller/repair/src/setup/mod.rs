@@ -127,6 +127,15 @@ impl RepairSetup {
         listed.map(Vec::as_slice)
     }
 
+    /// Tells whether the agent whose turn it is is asked for a change that shows the failure.
+    pub fn asks_for_diagnosis(&self, run: &Run) -> bool {
+        run.wants_diagnosis()
+            && match &self.agent(run).source {
+                PatchSource::Agent(agent) => agent.can_diagnose(),
+                PatchSource::Clients => true,
+            }
+    }
+
     /// Returns how long the run may still take.
     pub fn time_left(&self, run: &Run) -> Duration {
         run.time_left(now_ms())

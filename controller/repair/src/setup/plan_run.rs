@@ -1,6 +1,6 @@
 //! What one run of a plan has shown, for the loop.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use jig_model::command::RunReply;
 use jig_model::result::CaseStatus;
@@ -110,6 +110,21 @@ impl PlanResult {
         self.verdict.notes.iter().find(recovery).map(ToString::to_string)
     }
 
+    /// Tells whether nothing shows where the firmware fails: no test, no output, no line of a source.
+    pub fn is_silent(&self) -> bool {
+        let has_line = |note: &str| {
+            let behind = note.split('(').skip(1).filter_map(|part| part.split_once(')'));
+            let mut places = behind.filter_map(|(place, _)| place.rsplit_once(':'));
+            places.any(|(_, line)| line.parse::<u32>().is_ok())
+        };
+        let shows = |one: &Evidence| {
+            let is_log = Path::new(&one.file).extension().is_some_and(|end| end == "raw");
+            if is_log { one.end > one.start } else { has_line(&one.note) }
+        };
+        let Verdict { tests, evidence, .. } = &self.verdict;
+        !self.passed() && tests.cases.is_empty() && !evidence.iter().any(shows)
+    }
+
     /// Returns what a proof looks at.
     pub fn for_proof(&self) -> PlanRun {
         let tests = &self.verdict.tests;
@@ -146,6 +161,32 @@ mod tests {
         };
         verdict.tests.cases = cases.iter().map(case).collect();
         PlanResult { run: String::new(), dir: PathBuf::new(), image: String::new(), verdict }
+    }
+
+    #[test]
+    fn a_failure_without_test_output_and_source_line_is_silent() {
+        use CaseStatus::Fail;
+        let evidence = |file: &str, end, note: &str| Evidence {
+            file: file.into(),
+            start: 0,
+            end,
+            note: note.to_owned(),
+        };
+        let log = |end| evidence("consoles/1/uart0.raw", end, "output of this boot");
+        let core = |note| evidence("consoles/1/post-mortem.json", 900, note);
+        for (cause, cases, evidence, silent) in [
+            (Cause::NoOutput, &[][..], vec![], true),
+            (Cause::NoOutput, &[], vec![log(0)], true),
+            (Cause::NoOutput, &[], vec![log(0), core("running in 0x8a <- 0xbe")], true),
+            (Cause::NoOutput, &[], vec![log(0), core("running in put (ring.c:5) <- main")], false),
+            (Cause::NoOutput, &[], vec![log(7)], false),
+            (Cause::TestFailed, &[Fail], vec![], false),
+            (Cause::Passed, &[], vec![log(0)], false),
+        ] {
+            let mut result = result(cause, cases, None);
+            result.verdict.evidence = evidence;
+            assert_eq!(result.is_silent(), silent, "{cause} {:?}", result.verdict.evidence);
+        }
     }
 
     #[test]

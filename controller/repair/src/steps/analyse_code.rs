@@ -160,14 +160,18 @@ async fn write_bundle(
     let (suspects, sources) = ranked(setup, run, shown).await?;
     let files = setup.files(run).await.map_err(|error| chain(&error))?;
     let text = |value: &Value| serde_json::to_string_pretty(value).unwrap_or_default() + "\n";
+    let diagnosis = diagnosis(setup, run).map_err(|error| error.to_string())?;
     let parts = vec![
-        (BundlePart::Task, task_text(setup)),
+        (BundlePart::Task, task_text(setup, run)),
         (BundlePart::Policy, setup.policy.to_string()),
-        (BundlePart::Failure, text(&failure(shown))),
+        (BundlePart::Failure, text(&failure(shown, diagnosis.as_ref()))),
         (BundlePart::Suspects, text(&Value::from(rows_of(&suspects)))),
         (BundlePart::Attempts, text(&attempts(setup, run))),
         (BundlePart::Source, source_text(&suspects, &sources)),
-        (BundlePart::Log, log_text(shown)),
+        (
+            BundlePart::Log,
+            log_text(shown) + &diagnosis.as_ref().map(diagnosis_text).unwrap_or_default(),
+        ),
         (BundlePart::Files, files.join("\n") + "\n"),
     ];
     let folder = setup.folder.iteration(run.iteration).join("bundle");
@@ -181,10 +185,51 @@ async fn write_bundle(
     Ok(cut.collect::<Vec<_>>().join(", "))
 }
 
-fn task_text(setup: &RepairSetup) -> String {
+/// Returns what the run with the diagnostic change has shown, if there was one.
+fn diagnosis(setup: &RepairSetup, run: &Run) -> io::Result<Option<PlanResult>> {
+    let attempt = run.attempts.iter().rev().find(|attempt| attempt.diagnostic);
+    attempt.map(|one| setup.folder.read_json(&setup.folder.result(&one.run))).transpose()
+}
+
+fn diagnosis_text(result: &PlanResult) -> String {
+    let said = console_log(&result.dir).unwrap_or_else(|error| format!("cannot be read: {error}"));
     format!(
-        "# Goal\n\n{}\n\n# What is expected\n\nA change of the firmware's sources that makes the \
-         tests of the plan pass on the board {}. Propose it as a unified diff against the sources \
+        "\n[output with the diagnostic change of attempts.json, which is taken back:]\n{said}\n"
+    )
+}
+
+/// Reads what the last attempt of a run has printed, whether a verdict rests on it or not.
+fn console_log(dir: &Path) -> io::Result<String> {
+    let mut attempts: Vec<_> = fs::read_dir(dir.join("consoles"))?.flatten().collect();
+    let number =
+        |entry: &fs::DirEntry| entry.file_name().to_str().and_then(|n| n.parse::<u32>().ok());
+    attempts.sort_by_key(number);
+    let mut text = String::new();
+    // The attempts behind it may be of an image that the rig was checked with.
+    for entry in attempts.iter().flat_map(|entry| fs::read_dir(entry.path())).flatten().flatten() {
+        let path = entry.path();
+        if path.extension().is_some_and(|end| end == "raw") && entry.metadata()?.len() > 0 {
+            text += &format!(
+                "{}:\n{}\n",
+                path.strip_prefix(dir).unwrap_or(&path).display(),
+                log_parts(&path, 0)?
+            );
+        }
+    }
+    Ok(text)
+}
+
+fn task_text(setup: &RepairSetup, run: &Run) -> String {
+    let expected = if setup.asks_for_diagnosis(run) {
+        "The tests fail, and nothing shows where: the board prints nothing. Before a repair, propose a \
+         change that shows it, such as output or assertions on the way to the failure, and repair \
+         nothing. It is built, the tests run once with it, and it is taken back; its output comes with \
+         the next question. It prints no lines in the form of test results."
+    } else {
+        "A change of the firmware's sources that makes the tests of the plan pass."
+    };
+    format!(
+        "# Goal\n\n{}\n\n# What is expected\n\n{expected} The board is {}. Propose it as a unified diff against the sources \
          as they are. Tests, plans, build files and linker scripts stay as they are; see \
          policy.md.\n\n# Files\n\nfailure.json says what failed, ranked.json which lines are \
          suspected, source.txt shows them, log.txt is the output of the board, attempts.json what \
@@ -194,7 +239,7 @@ fn task_text(setup: &RepairSetup) -> String {
     )
 }
 
-fn failure(shown: &PlanResult) -> Value {
+fn failure(shown: &PlanResult, diagnosis: Option<&PlanResult>) -> Value {
     let failed = shown.verdict.tests.cases.iter().filter(|case| case.status != CaseStatus::Pass);
     let cases: Vec<_> =
         failed.map(|case| json!({ "name": case.name, "message": case.message })).collect();
@@ -205,6 +250,7 @@ fn failure(shown: &PlanResult) -> Value {
         "first_bad_line": shown.first_bad_line(),
         "evidence": shown.verdict.evidence,
         "failed": cases,
+        "with_diagnostic_change": diagnosis.map(|result| &result.verdict.summary),
     })
 }
 
@@ -214,6 +260,7 @@ fn attempts(setup: &RepairSetup, run: &Run) -> Value {
         json!({
             "iteration": one.iteration,
             "patch": diff(&one.patch),
+            "diagnostic": one.diagnostic,
             "passed": one.counts.passed,
             "total": one.counts.total,
             "signature": one.signature,
@@ -282,4 +329,64 @@ fn log_parts(path: &Path, at: u64) -> io::Result<String> {
         }
     }
     Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::localise::SourceLine;
+
+    #[test]
+    fn a_long_log_keeps_its_ends_and_what_is_around_the_evidence() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("uart0.raw");
+        let line = |number: usize| format!("line {number:06}\n");
+        let lines: String = (0..20_000).map(line).collect();
+        fs::write(&path, &lines).unwrap();
+        let middle = lines.find("line 010000").unwrap() as u64;
+        let text = log_parts(&path, middle).unwrap();
+        for number in [0, 10_000, 19_999] {
+            assert!(text.contains(&line(number)), "{number}");
+        }
+        assert!(!text.contains(&line(5_000)) && !text.contains(&line(15_000)));
+        assert_eq!(text.matches(" bytes are left out here]").count(), 2);
+        fs::write(&path, "short\n").unwrap();
+        assert_eq!(log_parts(&path, 99).unwrap(), "short\n");
+    }
+
+    #[test]
+    fn sources_are_shown_around_suspect_lines_and_no_line_twice() {
+        let source: String = (1..=100).map(|line| format!("int v{line};\n")).collect();
+        let sources = BTreeMap::from([("a.c".to_owned(), source)]);
+        let suspect = |file: &str, line| SuspectLine {
+            line: SourceLine { file: file.to_owned(), line },
+            score: 1.0,
+            failed: 1,
+            passed: 0,
+        };
+        let shown =
+            source_text(&[suspect("a.c", 50), suspect("a.c", 52), suspect("b.c", 1)], &sources);
+        let numbers: Vec<u32> = shown
+            .lines()
+            .skip(1)
+            .map(|line| line.split_whitespace().next().unwrap().parse().unwrap())
+            .collect();
+        assert_eq!(shown.lines().next(), Some("--- a.c"));
+        assert_eq!(numbers, (38..=64).collect::<Vec<_>>());
+        let ends = source_text(&[suspect("a.c", 1), suspect("a.c", 100)], &sources);
+        assert!(ends.contains("    1 int v1;") && ends.contains("  100 int v100;"), "{ends}");
+    }
+
+    #[test]
+    fn what_each_attempt_printed_is_read_in_order() {
+        let folder = tempfile::tempdir().unwrap();
+        for (attempt, text) in [("10", "last\n"), ("2", "second\n"), ("1", "")] {
+            let console = folder.path().join("consoles").join(attempt);
+            fs::create_dir_all(&console).unwrap();
+            fs::write(console.join("uart0.raw"), text).unwrap();
+            fs::write(console.join("uart0.idx"), "x").unwrap();
+        }
+        let text = console_log(folder.path()).unwrap();
+        assert_eq!(text, "consoles/2/uart0.raw:\nsecond\n\nconsoles/10/uart0.raw:\nlast\n\n");
+    }
 }

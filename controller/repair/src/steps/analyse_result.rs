@@ -34,6 +34,14 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
         let why = "the candidate was not tested";
         return failed(RepairEvent::DecisionFailed, ErrorClass::AnalysisFailure, why);
     };
+    if last.diagnostic {
+        let shown = match &last.signature {
+            Some(signature) => format!("with the diagnostic change it fails: {signature}"),
+            // A print may well hide a failure of timing; it repairs none.
+            None => "with the diagnostic change it passes".to_owned(),
+        };
+        return StepResult::of(RepairEvent::DecisionProduced, shown);
+    }
     let in_a_row = here.iter().rev().take_while(|one| one.signature.is_none()).count();
     if in_a_row < PASSES {
         let counts = last.counts;

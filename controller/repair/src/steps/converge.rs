@@ -62,6 +62,11 @@ fn next_event(
         let lacks: Vec<_> = lacks.iter().map(ToString::to_string).collect();
         return (RepairEvent::Continue, format!("not proven: {}", lacks.join("; ")));
     }
+    if let Some(last) = run.attempts.last().filter(|last| last.diagnostic) {
+        let shown = last.signature.as_deref().unwrap_or("it passes");
+        let reason = format!("the diagnostic change is taken back; it has shown: {shown}");
+        return (RepairEvent::Continue, reason);
+    }
     let event = match decision.outcome {
         None | Some(ConvergenceOutcome::Success) => RepairEvent::Continue,
         Some(_) if run.strategy + 1 < rungs => RepairEvent::StrategySwitched,
@@ -83,7 +88,8 @@ fn next_event(
 /// candidate that failed is one result, however often it passed before; one that passed shows by each
 /// of its runs that it is stable.
 fn history(run: &Run) -> Vec<TestCounts> {
-    let tested: Vec<_> = run.attempts.iter().filter(|one| one.strategy == run.strategy).collect();
+    let tested: Vec<_> =
+        run.attempts.iter().filter(|one| one.strategy == run.strategy && !one.diagnostic).collect();
     let of_one_patch = |a: &&Attempt, b: &&Attempt| a.patch == b.patch;
     let candidates = tested.chunk_by(of_one_patch).map(|runs| {
         let failed = runs.iter().rposition(|one| one.signature.is_some());

@@ -209,3 +209,13 @@ fn the_preset_decides_how_often_a_repair_must_pass() {
     assert_eq!(end(Preset::Balanced, 3), RepairEvent::Converged);
     assert_eq!(end(Preset::Aggressive, 3), RepairEvent::Converged);
 }
+
+#[test]
+fn a_diagnostic_change_is_followed_by_a_repair_whatever_it_shows() {
+    for passed in [0, 4] {
+        let mut run = behind(&[&[passed]]);
+        run.attempts[0].diagnostic = true;
+        decides(&run, 1, RepairEvent::Continue, "the diagnostic change is taken back");
+        assert_eq!(history(&run), []);
+    }
+}

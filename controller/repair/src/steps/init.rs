@@ -109,8 +109,56 @@ fn judged(results: &[PlanResult], image: String) -> StepResult {
     let recoveries = results.iter().filter_map(PlanResult::recovered);
     let reason = std::iter::once(reason).chain(recoveries).collect::<Vec<_>>().join("; ");
     let run = shown.run.clone();
-    let fact = Fact::Baseline(FailedBaseline { counts, signature, run, image });
+    let fact =
+        Fact::Baseline(FailedBaseline { counts, signature, run, image, silent: shown.is_silent() });
     let mut result = StepResult::of(RepairEvent::ContextReady, reason).with(fact);
     result.evidence = shown.evidence();
     result
+}
+
+#[cfg(test)]
+mod tests {
+    use jig_model::{Cause, Verdict};
+
+    use super::*;
+
+    fn result(cause: Cause, summary: &str) -> PlanResult {
+        let mut verdict = Verdict::of(cause, summary);
+        verdict.evidence = vec![jig_model::Evidence {
+            file: "consoles/1/uart0.raw".into(),
+            start: 0,
+            end: 9,
+            note: summary.to_owned(),
+        }];
+        let (run, image) = (summary.to_owned(), "base".to_owned());
+        PlanResult { run, dir: "runs/1".into(), image, verdict }
+    }
+
+    #[test]
+    fn a_failure_that_comes_twice_in_the_same_way_is_a_baseline() {
+        let pass = || result(Cause::Passed, "passed");
+        let fault = |what: &str| result(Cause::FaultBanner, what);
+        for (results, event, words) in [
+            ([pass(), pass(), pass()], RepairEvent::BaselineRefused, "pass without a patch, 3"),
+            ([fault("a"), pass(), pass()], RepairEvent::BaselineRefused, "flaky"),
+            ([fault("a"), fault("b"), fault("c")], RepairEvent::BaselineRefused, "flaky"),
+            ([fault("a"), fault("a"), pass()], RepairEvent::ContextReady, "2 times of 3"),
+            ([fault("a"), fault("b"), fault("b")], RepairEvent::ContextReady, "3 times of 3"),
+            ([fault("a"), fault("a"), fault("a")], RepairEvent::ContextReady, "3 times of 3"),
+        ] {
+            let done = judged(&results, "base".to_owned());
+            assert_eq!(done.event, Some(event), "{}", done.reason);
+            assert!(done.reason.contains(words), "{:?} has no {words:?}", done.reason);
+            let baseline = done.facts.iter().find_map(|fact| match fact {
+                Fact::Baseline(baseline) => Some(baseline),
+                _ => None,
+            });
+            assert_eq!(baseline.is_some(), event == RepairEvent::ContextReady);
+            if let Some(baseline) = baseline {
+                let shown = results.iter().find(|result| result.run == baseline.run).unwrap();
+                assert_eq!(shown.signature().as_ref(), Some(&baseline.signature));
+                assert!(!baseline.silent && !done.evidence.is_empty());
+            }
+        }
+    }
 }

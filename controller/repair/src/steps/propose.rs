@@ -88,7 +88,8 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
         }
     }
     let mut screened = Vec::new();
-    let chosen = if usable.len() > 1 && !setup.rig.is_real() {
+    let diagnostic = setup.asks_for_diagnosis(run);
+    let chosen = if usable.len() > 1 && !diagnostic && !setup.rig.is_real() {
         match setup.screen(run, usable.iter().map(|one| one.proposal.diff.as_str())).await {
             Ok(trials) => {
                 screened = usable.drain(..trials.failed).map(|one| one.id).collect();
@@ -129,9 +130,10 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
     hypothesis.truncate(hypothesis.floor_char_boundary(MAX_HYPOTHESIS));
     let first = hypothesis.lines().next().unwrap_or("no reason given");
     let notes: String = notes.iter().map(|note| format!("; {note}")).collect();
-    let reason = format!("{} proposes: {first}{notes}", named.name);
+    let what = if diagnostic { " to diagnose" } else { "" };
+    let reason = format!("{} proposes{what}: {first}{notes}", named.name);
     let agent = named.name.clone();
-    let fact = Fact::Proposed(Proposed { patch: id, agent, hypothesis, usage });
+    let fact = Fact::Proposed(Proposed { patch: id, agent, hypothesis, usage, diagnostic });
     let mut result = StepResult::of(RepairEvent::PatchValid, reason).with(fact);
     result.facts.extend(screened);
     result

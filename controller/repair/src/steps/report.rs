@@ -119,7 +119,8 @@ async fn remove_trees(setup: &RepairSetup) -> Result<(), GitError> {
 }
 
 fn document(setup: &RepairSetup, run: &Run, repaired: bool) -> RepairDocument {
-    let proposed = run.proposed.as_ref();
+    // What only shows a failure is no repair, and no beginning of one.
+    let proposed = run.proposed.as_ref().filter(|proposed| !proposed.diagnostic);
     let diff = proposed.map(|proposed| setup.folder.patch(&proposed.patch));
     let diff = diff.filter(|path| path.is_file()).map(|path| path.display().to_string());
     let confidence = run.proof.as_ref().map(|facts| match proven(facts) {
@@ -197,4 +198,70 @@ fn markdown(run: &Run, document: &RepairDocument) -> String {
                  beyond them. A person should read the diff.\n";
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::convergence::TestCounts;
+    use crate::journal::FailedBaseline;
+    use crate::proof::{PASSES, PlanRun};
+    use crate::run::StepError;
+    use crate::runs_for_tests::begun;
+
+    fn plan_run(passed: bool) -> PlanRun {
+        PlanRun {
+            run: String::new(),
+            passed,
+            planned: None,
+            executed: 0,
+            skipped: 0,
+            passes: Vec::new(),
+            image_seen: true,
+        }
+    }
+
+    fn facts(reverted: bool) -> ProofFacts {
+        ProofFacts {
+            baseline: plan_run(false),
+            runs: vec![plan_run(true); PASSES],
+            clean_build: true,
+            changed_protected: Vec::new(),
+            reverted: Some(plan_run(reverted)),
+            held_out: None,
+        }
+    }
+
+    fn ended(state: RepairState, change: impl FnOnce(&mut Run)) -> u8 {
+        let mut run = begun(0);
+        let (signature, id, image) = (String::new(), String::new(), String::new());
+        let counts = TestCounts { passed: 0, total: 1 };
+        run.baseline = Some(FailedBaseline { counts, signature, run: id, image, silent: false });
+        run.ended = Some(state);
+        change(&mut run);
+        exit_code(&run)
+    }
+
+    #[test]
+    fn each_end_has_its_exit_code() {
+        use RepairState::{Aborted, Failure, Success};
+        let failed = |class| StepError { class, state: RepairState::TestRun, retries: 3 };
+        let rig = failed(ErrorClass::TestEnvFailure);
+        assert_eq!(ended(Success, |run| run.proof = Some(facts(false))), exit::PASS);
+        // Accepted with a warning: a required test fails.
+        assert_eq!(ended(Success, |_| ()), exit::INCONCLUSIVE);
+        assert_eq!(ended(Failure, |_| ()), exit::FAIL);
+        assert_eq!(ended(Failure, |run| run.baseline = None), exit::INCONCLUSIVE);
+        assert_eq!(ended(Failure, |run| run.proof = Some(facts(true))), exit::INCONCLUSIVE);
+        assert_eq!(ended(Failure, |run| run.error = Some(rig)), exit::LAB);
+        assert_eq!(ended(Aborted, |_| ()), exit::INCONCLUSIVE);
+        assert_eq!(ended(Aborted, |run| run.error = Some(rig)), exit::LAB);
+        // A run that is stopped while its rig fails was stopped.
+        let stopped = |run: &mut Run| {
+            (run.stop, run.error) = (Some("enough".to_owned()), Some(rig));
+        };
+        assert_eq!(ended(Aborted, stopped), exit::CANCELLED);
+        let model = failed(ErrorClass::ModelFailure);
+        assert_eq!(ended(Failure, |run| run.error = Some(model)), exit::FAIL);
+    }
 }

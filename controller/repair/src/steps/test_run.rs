@@ -16,10 +16,12 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
     };
     // A result is stable that comes as often as the preset wants it.
     let stable = ConvergenceCriteria::of(setup.task.preset).stable_iterations_required;
+    let diagnostic = run.proposed.as_ref().is_some_and(|proposed| proposed.diagnostic);
+    let passes = if diagnostic { 1 } else { PASSES.max(stable) };
     let known = run.baseline.as_ref().map_or(0, |baseline| baseline.counts.total);
     let mut done = StepResult::of(RepairEvent::TestFinished, String::new());
     let mut recoveries = Vec::new();
-    for nth in 1..=PASSES.max(stable) {
+    for nth in 1..=passes {
         let result = match setup.test(&setup.plan, image).await {
             Ok(result) => result,
             Err(failure) if failure.cancelled => {

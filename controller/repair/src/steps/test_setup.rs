@@ -71,3 +71,23 @@ fn may_flash(setup: &RepairSetup, run: &Run) -> StepResult {
     }
     part_done("the image may be put on the board")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_failure_of_the_rig_is_recovered_as_one() {
+        let failure = RigFailure::new("no answer");
+        let class = |failure| match not_ready(failure).facts.as_slice() {
+            [Fact::Failed { class }] => Some(*class),
+            _ => None,
+        };
+        assert_eq!(class(failure.clone()), Some(ErrorClass::TestEnvFailure));
+        let wrong = RigFailure { wrong_input: true, ..failure.clone() };
+        assert_eq!(class(wrong), Some(ErrorClass::UnhandledException));
+        let cancelled = RigFailure { cancelled: true, ..failure };
+        assert_eq!(class(cancelled.clone()), None);
+        assert_eq!(not_ready(cancelled).event, Some(RepairEvent::Abort));
+    }
+}
