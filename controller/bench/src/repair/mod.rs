@@ -82,10 +82,9 @@ pub(crate) fn run(options: &RepairOptions) -> Result<(), TaskFailure> {
     println!("repair: load average {before}, {} processors", report::processors());
     let shop = RepairShop::new(jig, library::board()?, folder);
     let mut projects = project::written(&shop)?;
-    projects.extend(project::mutated(&shop, options.seed)?);
-    let wanted =
-        |one: &BenchProject| options.only.as_ref().is_none_or(|only| one.name.contains(only));
-    projects.retain(wanted);
+    let wanted = |name: &str| options.only.as_ref().is_none_or(|only| name.contains(only));
+    projects.extend(project::mutated(&shop, options.seed, wanted)?);
+    projects.retain(|one| wanted(&one.name));
     let mut trials = if options.resume { known(&known_path)? } else { Vec::new() };
     if !options.resume && known_path.exists() {
         fs::remove_file(&known_path).map_err(TaskFailure::io("remove", &known_path))?;

@@ -104,12 +104,20 @@ pub(super) fn written(shop: &RepairShop) -> Result<Vec<BenchProject>, TaskFailur
     Ok(found)
 }
 
-/// Puts bugs into libraries, one each, that their tests find.
-pub(super) fn mutated(shop: &RepairShop, seed: u64) -> Result<Vec<BenchProject>, TaskFailure> {
+/// Puts bugs into libraries, one each, that their tests find. A library none of whose projects is
+/// wanted is left out.
+pub(super) fn mutated(
+    shop: &RepairShop,
+    seed: u64,
+    wanted: impl Fn(&str) -> bool,
+) -> Result<Vec<BenchProject>, TaskFailure> {
     let cache = process::target_dir().join("bench/libraries");
     made(&cache)?;
     let mut found = Vec::new();
     for library in libraries()? {
+        if !(1..=BUGS).any(|bug| wanted(&format!("{}-{bug}", library.name))) {
+            continue;
+        }
         let unpacked = library.unpacked(&cache)?;
         let mut dice = TrialDice::new(seed, &library.name);
         let mut all = Vec::new();
