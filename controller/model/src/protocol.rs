@@ -173,9 +173,12 @@ pub trait DebugPort: Send {
     ) -> BoxFuture<'a, Result<Option<PostMortem>, DriverError>>;
 
     /// Tells of the fault in which the core is at this moment. Reads within milliseconds and stops
-    /// nothing; nothing if the core is in no fault, or where its state cannot be read so.
-    fn current_fault(&mut self) -> BoxFuture<'_, Option<FaultSighting>> {
-        Box::pin(async { None })
+    /// nothing; nothing if the core is in no fault, or is one whose state is never read so.
+    ///
+    /// # Errors
+    /// The state of this core is read, and could not be just now.
+    fn current_fault(&mut self) -> BoxFuture<'_, Result<Option<FaultSighting>, DriverError>> {
+        Box::pin(async { Ok(None) })
     }
 
     /// Lets a core that a post-mortem has left halted run on, and watches it as before. Called only

@@ -3,7 +3,6 @@
 //! The owner is a task that ends when its last handle is dropped, and takes the emulator
 //! with it. Everything that changes the instance goes through its one loop.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use jig_model::event::BoardEvent;
@@ -22,7 +21,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 use super::command_line::loads;
 use super::debug::{ChannelPairs, DebugChannels, NearEnds};
 use super::ending::{EndFacts, classify};
-use super::instance::{ANSWER, Instance};
+use super::instance::{ANSWER, GREETING, Instance};
 use super::machine::Machine;
 use super::monitor::{Arrival, MachineEvent, MonitorError};
 use super::order::{AtLaunch, EmulatorOrder, EmulatorReply, Launched, Ready, Watcher, ask_owner};
@@ -159,10 +158,6 @@ const CHECK: &str = "emulator-answers";
 /// How often a running emulator is asked whether it still answers; each question costs the
 /// emulator about 50 us.
 const PULSE: Duration = Duration::from_secs(1);
-
-/// How long an emulator may take to print its registers; it takes less than a millisecond, and the
-/// caller goes on without them.
-const REGISTERS: Duration = Duration::from_millis(250);
 
 /// How often a running emulator is looked at for time that it does not have; a look takes about
 /// 50 us. Stops between two looks are not seen, and are shorter than any time-out worth its name.
@@ -386,8 +381,8 @@ impl EmulatorOwner {
         Ok(launched)
     }
 
-    /// Gives the watcher the time to get ready while the machine stands. A watcher that has
-    /// gone, or takes too long, is done without: it only explains what happens anyway.
+    /// Gives the watcher the time to get ready while the machine stands. One that has gone, or takes
+    /// too long, is not waited for; it knows then that it has missed the beginning.
     async fn show_to_watcher(&mut self, instance: &mut Instance) {
         let Some(watcher) = &mut self.watcher else { return };
         let Some(Ok(channels)) = instance.debug.take().map(NearEnds::into_channels) else {
@@ -395,9 +390,9 @@ impl EmulatorOwner {
         };
         let Some(exceptions) = instance.exceptions.clone() else { return };
         let (ready, is_ready) = oneshot::channel();
-        let copying = Arc::clone(&instance.copying);
-        watcher(Launched { channels, exceptions, copying, ready: Ready(ready) });
-        let _ = tokio::time::timeout(ANSWER, is_ready).await;
+        let control = instance.control.clone();
+        watcher(Launched { channels, exceptions, control, ready: Ready(ready) });
+        let _ = tokio::time::timeout(GREETING, is_ready).await;
     }
 
     async fn launch_halted(&mut self, what: AtLaunch) -> Result<DebugChannels, DriverError> {
@@ -475,22 +470,22 @@ impl EmulatorOwner {
 
     /// Has the core's registers printed. Events that arrive meanwhile are kept.
     async fn registers(&mut self) -> Result<Option<String>, DriverError> {
-        let running =
-            self.instance.as_mut().filter(|running| !running.instance.process.is_stopped());
-        let Some(running) = running else { return Ok(None) };
+        const WHAT: &str = "read the registers of the emulated machine";
+        let Some(running) = &mut self.instance else { return Ok(None) };
+        if running.instance.process.is_stopped() {
+            let message = format!("{WHAT}: somebody has stopped the emulator's process");
+            return Err(DriverError::new(Cause::EmulatorStuck, message));
+        }
         let arguments = json!({ "command-line": "info registers" });
         let monitor = &mut running.instance.monitor;
-        match monitor.call_with("human-monitor-command", &arguments, REGISTERS).await {
+        match monitor.call_with("human-monitor-command", &arguments, ANSWER).await {
             Ok(answer) => {
                 running.pulse = None;
                 Ok(answer.as_str().map(str::to_owned))
             }
             // Its end is told by itself.
             Err(MonitorError::Closed) => Ok(None),
-            Err(error) => {
-                let message = "read the registers of the emulated machine";
-                Err(DriverError::new(Cause::EmulatorStuck, message).with_source(error))
-            }
+            Err(error) => Err(DriverError::new(Cause::EmulatorStuck, WHAT).with_source(error)),
         }
     }
 
@@ -502,12 +497,14 @@ impl EmulatorOwner {
             Some(running) if running.instance.process.is_stopped() => {
                 (false, "somebody has stopped the emulator's process".to_owned())
             }
-            Some(running) => match running.instance.monitor.call("query-status", ANSWER).await {
+            Some(running) => match running.ask_status().await {
                 Ok(answer) => {
                     running.pulse = None;
                     let status = answer.get("status").and_then(|s| s.as_str()).unwrap_or("unknown");
-                    // A debugger stops and runs the machine as it likes.
-                    let may_stand = running.debugged || running.halted;
+                    // A debugger stops and runs the machine as it likes; so does the fault watch, which
+                    // may not have seen yet that a breakpoint was reached.
+                    let at_breakpoint = running.instance.exceptions.is_some() && status == "debug";
+                    let may_stand = running.debugged || running.halted || at_breakpoint;
                     (may_stand || status == "running", format!("machine is {status}"))
                 }
                 Err(error) => (false, error.to_string()),
@@ -682,16 +679,13 @@ impl Running {
         let by_host =
             |event: &MachineEvent| matches!(event, MachineEvent::Reset { by_guest: false, .. });
         monitor.wait_for("system_reset", ANSWER, by_host).await?;
-        if let Some(exceptions) = &self.instance.exceptions {
-            exceptions.forget();
-        }
         // What the target did before belongs to the boot before.
         for event in self.instance.monitor.take_early() {
             self.hear(Arrival::Event(event), context);
         }
         let reason = "asked for".to_owned();
         context.sink.event(BoardEvent::Reset { by_target: false, reason });
-        self.instance.monitor.call("cont", ANSWER).await.map(drop)
+        self.go_on().await
     }
 
     /// Takes in what the monitor said before it closed.
@@ -712,9 +706,6 @@ impl Running {
                 return;
             }
             Arrival::Event(MachineEvent::Reset { by_guest, reason }) => {
-                if let Some(exceptions) = &self.instance.exceptions {
-                    exceptions.forget();
-                }
                 BoardEvent::Reset { by_target: by_guest, reason }
             }
             Arrival::Event(MachineEvent::Watchdog { action }) => BoardEvent::Watchdog { action },

@@ -7,7 +7,6 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use jig_model::Cause;
@@ -21,6 +20,7 @@ use tokio::sync::Notify;
 
 use super::command_line::{FarEnds, PlaceholderValues, arguments, own_consoles, port_names};
 use super::console_pipe::ConsoleEnds;
+use super::control_lock::ControlLock;
 use super::debug::{ChannelPairs, NearEnds};
 use super::exceptions::ExceptionLog;
 use super::guest_stderr::{GuestStderr, GuestTextStart};
@@ -49,8 +49,8 @@ pub(super) struct Instance {
     pub(super) debug: Option<NearEnds>,
     /// What it reports of its core's exceptions, where it has debug channels.
     pub(super) exceptions: Option<ExceptionLog>,
-    /// Set while a watcher holds the machine, which it lets run afterwards.
-    pub(super) copying: Arc<AtomicBool>,
+    /// Held by who stops the machine or lets it run: its owner, or a watcher.
+    pub(super) control: ControlLock,
     stderr: File,
     /// Length of standard error when the machine was let go: what came before is start-up talk.
     quiet_from: u64,
@@ -163,8 +163,8 @@ impl Instance {
         let quiet_from = stderr.metadata().map_or(0, |m| m.len());
         // Set once: the machine has not run yet.
         let _ = guest_text.set(quiet_from);
-        let copying = Arc::default();
-        Ok(Self { process, monitor, bell, debug, exceptions, copying, stderr, quiet_from })
+        let control = ControlLock::default();
+        Ok(Self { process, monitor, bell, debug, exceptions, control, stderr, quiet_from })
     }
 
     /// Lets the machine run.

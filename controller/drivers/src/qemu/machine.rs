@@ -43,10 +43,10 @@ impl Machine {
     }
 
     /// Returns the registers of the machine's first core, as the emulator prints them, without
-    /// stopping it; nothing if the machine has ended or is stopped.
+    /// stopping it; nothing if the machine has ended.
     ///
     /// # Errors
-    /// The emulator does not answer soon, or its owner has ended.
+    /// The emulator does not answer or is stopped, or its owner has ended.
     pub async fn registers(&self) -> Result<Option<String>, DriverError> {
         ask_owner(&self.orders, EmulatorOrder::Registers).await
     }

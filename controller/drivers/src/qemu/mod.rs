@@ -14,6 +14,7 @@
 
 mod command_line;
 mod console_pipe;
+mod control_lock;
 pub mod debug;
 #[cfg(test)]
 mod debug_tests;
@@ -33,6 +34,7 @@ mod run_control;
 mod tests;
 mod trial;
 
+pub use control_lock::{ControlHeld, ControlLock};
 pub use emulator::QemuFactory;
 pub use exceptions::{ExceptionLog, Exceptions, OpenException, TrapTaken};
 pub use machine::Machine;

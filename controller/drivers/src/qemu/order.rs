@@ -1,7 +1,5 @@
 //! What the owner of an emulator is asked for, by the handles that speak for it.
 
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use jig_model::Cause;
@@ -10,6 +8,7 @@ use jig_model::image::Image;
 use jig_model::protocol::{CheckReport, DriverError, PowerState};
 use tokio::sync::{mpsc, oneshot};
 
+use super::control_lock::ControlLock;
 use super::debug::DebugChannels;
 use super::exceptions::ExceptionLog;
 
@@ -29,8 +28,8 @@ pub struct Launched {
     pub channels: DebugChannels,
     /// What is reported of its exceptions once the monitor was told to log them.
     pub exceptions: ExceptionLog,
-    /// To be set while the watcher holds the running machine: it is not halted meanwhile.
-    pub copying: Arc<AtomicBool>,
+    /// To be held while the watcher stops the machine and lets it run on.
+    pub control: ControlLock,
     /// Lets it run.
     pub ready: Ready,
 }
@@ -42,10 +41,10 @@ pub type Watcher = Box<dyn FnMut(Launched) + Send>;
 pub struct Ready(pub(super) oneshot::Sender<()>);
 
 impl Ready {
-    /// Lets the machine run.
-    pub fn start(self) {
+    /// Lets the machine run; tells whether it has stood until now.
+    pub fn start(self) -> bool {
         // The owner waits for it; if it does not any more the machine runs already.
-        let _ = self.0.send(());
+        self.0.send(()).is_ok()
     }
 }
 

@@ -57,11 +57,6 @@ impl Pauses {
         self.total = self.total.saturating_add(at.saturating_duration_since(since));
     }
 
-    /// Tells whether the machine stands.
-    pub(super) fn stands(&self) -> bool {
-        self.since.is_some()
-    }
-
     /// Returns for how long it has stood in all.
     pub(super) fn total(&self) -> Duration {
         self.total_at(Instant::now())
@@ -84,13 +79,13 @@ mod tests {
         let at = |time| launch + ms(time);
         let mut pauses = Pauses::default();
         pauses.end(at(100));
-        assert_eq!((pauses.total_at(at(200)), pauses.stands()), (ms(0), false));
+        assert_eq!(pauses.total_at(at(200)), ms(0));
         pauses.begin(at(200));
         // A second request to stop changes nothing.
         pauses.begin(at(210));
-        assert_eq!((pauses.total_at(at(230)), pauses.stands()), (ms(30), true));
+        assert_eq!(pauses.total_at(at(230)), ms(30));
         pauses.end(at(250));
-        assert_eq!((pauses.total_at(at(900)), pauses.stands()), (ms(50), false));
+        assert_eq!(pauses.total_at(at(900)), ms(50));
         // Events whose order the stamps do not keep take nothing away.
         pauses.begin(at(300));
         pauses.end(at(1));

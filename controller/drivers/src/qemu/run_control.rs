@@ -11,26 +11,19 @@
 //! another: they wait one after the other. Where they waited side by side the sum is too long, and
 //! a quiet period is longer than it has to be. Time in which one of them ran is never lost, so a
 //! guest that keeps its emulator busy does not make the host look starved.
+//!
+//! *Owner and fault watch take turns*; see `control_lock.rs`.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use jig_model::Cause;
 use jig_model::protocol::{BoxFuture, DriverError, RunControl};
-use tokio::time::{Instant, sleep, timeout};
+use serde_json::Value;
 
 use super::emulator::{EmulatorHandle, EmulatorOwner, Running};
 use super::instance::ANSWER;
 use super::monitor::{Arrival, MonitorError};
 use super::order::EmulatorOrder;
-
-/// How long the fault watch may hold the machine, which must not be taken for one that is halted
-/// here. It copies registers and RAM in a few milliseconds, and on a host with far too much to do in
-/// a second.
-const COPIED: Duration = Duration::from_secs(2);
-
-/// Pause between two looks at a machine that the fault watch holds.
-const MOMENT: Duration = Duration::from_millis(2);
 
 impl RunControl for EmulatorHandle {
     fn halt(&mut self) -> BoxFuture<'_, Result<bool, DriverError>> {
@@ -49,11 +42,7 @@ impl EmulatorOwner {
     pub(super) async fn halt(&mut self) -> Result<bool, DriverError> {
         let running = self.instance.as_mut().filter(|running| running.can_be_halted());
         let Some(running) = running else { return Ok(false) };
-        let stopped = match running.let_copy().await {
-            Ok(()) => running.stop().await,
-            Err(error) => Err(error),
-        };
-        match stopped {
+        match running.stop().await {
             Ok(()) => {
                 running.pulse = None;
                 running.halted = true;
@@ -80,9 +69,8 @@ impl EmulatorOwner {
         let Some(running) = running else { return Ok(()) };
         running.halted = false;
         running.pulse = None;
-        running.copied().await;
-        match running.instance.monitor.call("cont", ANSWER).await {
-            Ok(_) => Ok(()),
+        match running.go_on().await {
+            Ok(()) => Ok(()),
             Err(MonitorError::Closed) => {
                 self.monitor_failed(MonitorError::Closed).await;
                 Ok(())
@@ -106,43 +94,26 @@ impl Running {
         !self.debugged && !self.instance.process.is_stopped()
     }
 
-    /// Stops the machine, and again if the fault watch has let it go meanwhile: a breakpoint may be
-    /// hit at this very moment, and a copy that has begun ends by letting the machine run.
+    /// Asks how the machine is, between two turns of the fault watch.
+    pub(super) async fn ask_status(&mut self) -> Result<Value, MonitorError> {
+        let _turn = self.instance.control.own().await?;
+        self.instance.monitor.call("query-status", ANSWER).await
+    }
+
+    /// Stops the machine. The fault watch leaves it so from here on.
     pub(super) async fn stop(&mut self) -> Result<(), MonitorError> {
-        let deadline = Instant::now() + COPIED;
-        loop {
-            self.instance.monitor.call("stop", ANSWER).await?;
-            if self.halted || Instant::now() >= deadline {
-                return Ok(());
-            }
-            let answer = self.instance.monitor.call("query-status", ANSWER).await?;
-            let at_breakpoint = answer.get("status").and_then(|s| s.as_str()) == Some("debug");
-            if !at_breakpoint && !self.instance.copying.load(Ordering::Acquire) {
-                return Ok(());
-            }
-            sleep(MOMENT).await;
-        }
+        let mut halted = self.instance.control.own().await?;
+        self.instance.monitor.call("stop", ANSWER).await?;
+        *halted = true;
+        Ok(())
     }
 
-    /// Waits until a copy of the fault watch has ended: it executes code of its own, from which a
-    /// machine that is let run meanwhile would go on.
-    async fn copied(&self) {
-        let deadline = Instant::now() + COPIED;
-        while self.instance.copying.load(Ordering::Acquire) && Instant::now() < deadline {
-            sleep(MOMENT).await;
-        }
-    }
-
-    /// Waits until the fault watch, if it holds the machine, has let it go.
-    async fn let_copy(&mut self) -> Result<(), MonitorError> {
-        let copied = async {
-            while !self.halted && self.instance.monitor.pauses().stands() {
-                sleep(MOMENT).await;
-                // Its answer comes behind the event that the machine runs again.
-                self.instance.monitor.call("query-status", ANSWER).await?;
-            }
-            Ok(())
-        };
-        timeout(COPIED, copied).await.unwrap_or(Ok(()))
+    /// Lets the machine run. One that stands at a breakpoint stops there at once, and the fault watch
+    /// hears of it.
+    pub(super) async fn go_on(&mut self) -> Result<(), MonitorError> {
+        let mut halted = self.instance.control.own().await?;
+        self.instance.monitor.call("cont", ANSWER).await?;
+        *halted = false;
+        Ok(())
     }
 }

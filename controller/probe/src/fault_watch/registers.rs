@@ -1,9 +1,9 @@
 //! The registers of an emulated core at this moment, read while it runs.
 
 use jig_drivers::qemu::{Exceptions, Machine, TrapTaken};
+use jig_model::Cause;
 use jig_model::post_mortem::{FaultSighting, PostMortem};
 use jig_model::protocol::{BoxFuture, DebugPort, DriverError, PostMortemRequest};
-use jig_model::{Cause, chain};
 
 use super::telling::told;
 use crate::debug_info::{exception_name, is_fault};
@@ -24,11 +24,9 @@ impl CurrentRegisters {
         Self { machine }
     }
 
-    pub(super) async fn read(&self) -> Option<String> {
-        self.machine.registers().await.unwrap_or_else(|error| {
-            tracing::debug!(error = chain(&error), "the core's state cannot be read");
-            None
-        })
+    /// Returns what the emulator prints of its core; nothing if the machine has ended.
+    pub(super) async fn read(&self) -> Result<Option<String>, DriverError> {
+        self.machine.registers().await
     }
 }
 
@@ -84,13 +82,13 @@ impl DebugPort for CurrentRegisters {
             if request.why != Cause::CoreFault {
                 return Ok(None);
             }
-            let found = self.read().await.and_then(|text| fault_in(&text));
+            let found = self.read().await?.and_then(|text| fault_in(&text));
             Ok(found.map(|(snapshot, _)| told(&snapshot, Why::Fault, request)))
         })
     }
 
-    fn current_fault(&mut self) -> BoxFuture<'_, Option<FaultSighting>> {
-        Box::pin(async { sighting(&self.read().await?) })
+    fn current_fault(&mut self) -> BoxFuture<'_, Result<Option<FaultSighting>, DriverError>> {
+        Box::pin(async { Ok(self.read().await?.and_then(|text| sighting(&text))) })
     }
 }
 

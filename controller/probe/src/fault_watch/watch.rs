@@ -1,13 +1,12 @@
 //! The thread that watches, and the driver that wraps an emulator with it.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use jig_drivers::qemu::debug::{ChannelError, DebugChannels, Packets, Stop};
-use jig_drivers::qemu::{ExceptionLog, Exceptions, Launched, Machine, QemuFactory};
+use jig_drivers::qemu::{ControlLock, ExceptionLog, Launched, Machine, QemuFactory};
 use jig_model::Cause;
 use jig_model::event::BoardEvent;
 use jig_model::post_mortem::{FaultSighting, PostMortem};
@@ -56,23 +55,19 @@ impl PartFactory for WatchedEmulator {
         };
         let Some(power) = protocols.power.take() else { return Ok(protocols) };
         let (messages, inbox) = channel();
-        let seen = Arc::<Seen>::default();
-        let watch = FaultWatch { profile, core, machine: machine.clone(), seen: Arc::clone(&seen) };
+        let latest = Arc::<LatestLaunch>::default();
+        let watch =
+            FaultWatch { profile, core, machine: machine.clone(), latest: Arc::clone(&latest) };
         let started = thread::Builder::new()
             .name("jig-fault-watch".to_owned())
             .spawn(move || watch.run(&inbox));
-        protocols.power = match started {
-            Ok(_) => {
-                let handle = WatchHandle { messages: messages.clone(), registers, seen };
-                protocols.debug = Some(Box::new(handle));
-                Some(Box::new(WatchedPower { inner: power, machine, messages: Some(messages) }))
-            }
-            // The board is driven all the same; its faults stay unexplained.
-            Err(error) => {
-                tracing::warn!(%error, "faults of this board will not be explained");
-                Some(power)
-            }
-        };
+        started.map_err(|error| {
+            DriverError::new(Cause::RigUnhealthy, "start the fault watch").with_source(error)
+        })?;
+        let handle = WatchHandle { messages: messages.clone(), registers, latest };
+        protocols.debug = Some(Box::new(handle));
+        let watched = WatchedPower { inner: power, machine, messages: Some(messages) };
+        protocols.power = Some(Box::new(watched));
         Ok(protocols)
     }
 }
@@ -122,22 +117,32 @@ enum Message {
 struct WatchHandle {
     messages: Sender<Message>,
     registers: CurrentRegisters,
-    seen: Arc<Seen>,
+    latest: Arc<LatestLaunch>,
 }
 
-/// What the emulator reports of the core's exceptions while the thread is connected to the machine,
-/// for callers that cannot wait for it.
+/// What is known of the latest launch, for callers that cannot wait for the thread.
 #[derive(Default)]
-struct Seen(Mutex<Option<ExceptionLog>>);
+struct LatestLaunch(Mutex<WatchState>);
 
-impl Seen {
-    fn set(&self, log: Option<ExceptionLog>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = log;
+/// How a launch is watched.
+#[derive(Clone, Default)]
+enum WatchState {
+    /// Not at all: the core is none whose exceptions are known.
+    #[default]
+    Unknown,
+    /// All exceptions since the first instruction are reported here.
+    Reported(ExceptionLog),
+    /// As it should be, it is not: an exception may have been missed.
+    Failed,
+}
+
+impl LatestLaunch {
+    fn set(&self, state: WatchState) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = state;
     }
 
-    fn exceptions(&self) -> Option<Exceptions> {
-        let log = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        log.map(|log| log.seen())
+    fn get(&self) -> WatchState {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -163,12 +168,14 @@ impl DebugPort for WatchHandle {
     }
 
     /// Asked of the emulator itself: the thread answers only between two of its waits.
-    fn current_fault(&mut self) -> BoxFuture<'_, Option<FaultSighting>> {
+    fn current_fault(&mut self) -> BoxFuture<'_, Result<Option<FaultSighting>, DriverError>> {
         Box::pin(async {
-            let text = self.registers.read().await?;
-            match self.seen.exceptions() {
-                Some(seen) => suspicion(&text, &seen),
-                None => sighting(&text),
+            // Without registers the machine has ended, which is told by itself.
+            let Some(text) = self.registers.read().await? else { return Ok(None) };
+            match self.latest.get() {
+                WatchState::Reported(log) => Ok(suspicion(&text, &log.seen())),
+                WatchState::Unknown => Ok(sighting(&text)),
+                WatchState::Failed => Err(lost()),
             }
         })
     }
@@ -219,7 +226,7 @@ struct FaultWatch {
     profile: Arc<BoardProfile>,
     core: WatchedCore,
     machine: Machine,
-    seen: Arc<Seen>,
+    latest: Arc<LatestLaunch>,
 }
 
 /// One launch of the machine.
@@ -228,8 +235,8 @@ struct Launch {
     /// Nothing once the machine has ended.
     channels: Option<DebugChannels>,
     exceptions: ExceptionLog,
-    /// Set while the machine is held.
-    copying: Arc<AtomicBool>,
+    /// Held while the machine is stopped here.
+    control: ControlLock,
     /// First addresses of the fault handlers at which the machine is stopped.
     handlers: Vec<u32>,
     /// The first fault since the last reset that the rig asked for.
@@ -267,27 +274,28 @@ impl FaultWatch {
 
     /// Sets the breakpoints while the machine stands, and lets it go.
     fn begin(&self, launched: Launched) -> Option<Launch> {
-        let Launched { mut channels, exceptions, copying, ready } = launched;
-        let core = self.core_of(&mut channels);
-        if core.is_some()
-            && let Err(error) = channels.monitor.log_exceptions()
-        {
-            tracing::warn!(%error, "the exceptions of this boot are not reported");
+        let Launched { mut channels, exceptions, control, ready } = launched;
+        let prepared = self.prepare(&mut channels);
+        let state = match &prepared {
+            Ok(None) => WatchState::Unknown,
+            Ok(Some(_)) => WatchState::Reported(exceptions.clone()),
+            Err(error) => {
+                tracing::warn!(%error, "the exceptions of this boot are not reported");
+                WatchState::Failed
+            }
+        };
+        self.latest.set(state);
+        let prepared = prepared.ok().flatten();
+        if !ready.start() && prepared.is_some() {
+            tracing::warn!("the beginning of this boot was not watched");
+            self.latest.set(WatchState::Failed);
         }
-        self.seen.set(core.is_some().then(|| exceptions.clone()));
-        let handlers = core.as_ref().map_or_else(Vec::new, |core| {
-            let armed = self.arm(core, &mut channels);
-            armed.unwrap_or_else(|error| {
-                tracing::debug!(%error, "faults of this boot are not caught");
-                Vec::new()
-            })
-        });
-        ready.start();
+        let (core, handlers) = prepared?;
         Some(Launch {
-            core: core?,
+            core,
             channels: Some(channels),
             exceptions,
-            copying,
+            control,
             handlers,
             fault: None,
             stops: 0,
@@ -295,13 +303,28 @@ impl FaultWatch {
         })
     }
 
+    /// Has the exceptions reported and sets the breakpoints; nothing if the core is none that is
+    /// known.
+    fn prepare(
+        &self,
+        channels: &mut DebugChannels,
+    ) -> Result<Option<(LaunchedCore, Vec<u32>)>, ChannelError> {
+        let Some(core) = self.core_of(channels)? else { return Ok(None) };
+        channels.monitor.log_exceptions()?;
+        let handlers = self.arm(&core, channels).unwrap_or_else(|error| {
+            tracing::debug!(%error, "faults of this boot are not caught");
+            Vec::new()
+        });
+        Ok(Some((core, handlers)))
+    }
+
     /// Finds out what the core is; nothing if it is none that is known.
-    fn core_of(&self, channels: &mut DebugChannels) -> Option<LaunchedCore> {
-        match &self.core {
+    fn core_of(&self, channels: &mut DebugChannels) -> Result<Option<LaunchedCore>, ChannelError> {
+        Ok(match &self.core {
             WatchedCore::Riscv32 => Some(LaunchedCore::Riscv32),
             WatchedCore::CortexM(core) => Some(LaunchedCore::CortexM(core.clone())),
-            WatchedCore::Arm => CortexM::ask(channels).ok().flatten().map(LaunchedCore::CortexM),
-        }
+            WatchedCore::Arm => CortexM::ask(channels)?.map(LaunchedCore::CortexM),
+        })
     }
 
     fn arm(
@@ -327,31 +350,34 @@ impl FaultWatch {
             Ok(Some(Stop::Interrupted | Stop::Other)) => Ok(()),
             Ok(None) => self.forget_before_reset(launch),
             Ok(Some(Stop::Trapped)) => {
-                launch.copying.store(true, Ordering::Release);
-                let caught = self.catch(launch);
-                launch.copying.store(false, Ordering::Release);
-                caught
+                let control = launch.control.clone();
+                let held = control.hold();
+                self.catch(launch, held.is_halted())
             }
             Err(error) => Err(error),
         };
         if let Err(error) = outcome {
             tracing::debug!(%error, "the fault watch lost its machine");
             launch.channels = None;
-            self.seen.set(None);
         }
         launch.channels.is_some()
     }
 
-    /// Copies what a fault left, and lets its handler run.
-    fn catch(&self, launch: &mut Launch) -> Result<(), ChannelError> {
+    /// Copies what a fault left, and lets its handler run; a machine that is halted by its owner is
+    /// left at the breakpoint, which it reaches again when it goes on.
+    fn catch(&self, launch: &mut Launch, halted: bool) -> Result<(), ChannelError> {
         self.forget_before_reset(launch)?;
         let Some(channels) = &mut launch.channels else { return Ok(()) };
         let [.., pc, _] = channels.gdb.registers::<17>()?;
-        if !launch.handlers.contains(&pc) {
+        let at_handler = launch.handlers.contains(&pc);
+        if !at_handler && !halted {
             return channels.gdb.resume(Packets::default());
         }
-        if launch.fault.is_none() {
+        if at_handler && launch.fault.is_none() {
             launch.fault = Some(launch.core.capture(channels, &self.profile)?);
+        }
+        if halted {
+            return Ok(());
         }
         launch.stops += 1;
         let mut before = Packets::default();
@@ -380,7 +406,12 @@ impl FaultWatch {
             launch.channels = None;
         }
         if request.why == Cause::CoreFault {
-            return self.standing(launch, request).map_err(broken);
+            return match launch.channels {
+                Some(_) => self.standing(launch, request).map_err(broken),
+                // Its end is told by itself.
+                None if self.machine.how_it_ended()?.is_some() => Ok(None),
+                None => Err(lost()),
+            };
         }
         let (snapshot, why) = match (launch.fault.take(), &mut launch.channels) {
             (Some(fault), _) => {
@@ -431,7 +462,6 @@ impl FaultWatch {
         if let Err(error) = channels.gdb.resume(packets) {
             tracing::debug!(%error, "the fault watch lost its machine");
             launch.channels = None;
-            self.seen.set(None);
         }
     }
 
@@ -480,6 +510,11 @@ impl FaultWatch {
             _ => Since::Standing,
         }
     }
+}
+
+/// The machine runs, and what its core does is not known.
+fn lost() -> DriverError {
+    DriverError::new(Cause::EmulatorStuck, "the fault watch has lost the emulated machine")
 }
 
 /// Tells whether a target that failed for this reason is still where it did.

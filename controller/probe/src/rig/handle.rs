@@ -89,15 +89,8 @@ impl DebugPort for BoardHandle {
         Box::pin(self.ask(|reply| BoardOrder::Explain(request, reply)))
     }
 
-    /// A probe that fails at this moment changes no verdict: what the run has shown stands, and a
-    /// probe that is lost for good is told by the board's owner.
-    fn current_fault(&mut self) -> BoxFuture<'_, Option<FaultSighting>> {
-        Box::pin(async {
-            self.ask(BoardOrder::CurrentFault).await.unwrap_or_else(|error| {
-                tracing::warn!(error = chain(&error), "the core's state cannot be read");
-                None
-            })
-        })
+    fn current_fault(&mut self) -> BoxFuture<'_, Result<Option<FaultSighting>, DriverError>> {
+        Box::pin(self.ask(BoardOrder::CurrentFault))
     }
 }
 

@@ -13,8 +13,8 @@
 //! a handler that prints what the plan waits for. So the exception that the core executes is read
 //! last; whether it took a fault before does not count, because a test may provoke one. Two reads
 //! have to agree. Where these show only that the core may be in a fault, the post-mortem has to find
-//! that it is in one for good. Where it cannot be carried out, the run is inconclusive; a debug port
-//! that does not tell the state of the core at all leaves the verdict as it is.
+//! that it is in one for good. Where a read or the post-mortem cannot be carried out, the run is
+//! inconclusive; a debug port that tells nothing of this kind of core leaves the verdict as it is.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -38,12 +38,8 @@ use crate::workflow::{ActionFailure, CancelToken};
 /// Shorter in unit tests, whose scripted debug port answers at once or never.
 const TIMEOUT: Duration = Duration::from_millis(if cfg!(test) { 300 } else { 20_000 });
 
-/// How long the read of the core's state at a green end may take. It takes a millisecond, on a busy
-/// host much more; a board that does not answer keeps its verdict.
-const CURRENT: Duration = Duration::from_millis(if cfg!(test) { 300 } else { 5_000 });
-
-/// How often a post-mortem is tried where a pass depends on it. A transfer of a debug probe that
-/// fails now and then succeeds the next time.
+/// How often the state of a core is read, or a post-mortem is tried, where a pass depends on it. A
+/// transfer of a debug probe that fails now and then succeeds the next time.
 const TRIES: usize = 3;
 
 /// How long a core stays in the handler of a fault that the firmware does not get over.
@@ -175,10 +171,21 @@ impl Examination<'_> {
         (debug, control): (&mut dyn DebugPort, Option<&mut (dyn RunControl + 'static)>),
         image: Option<PathBuf>,
     ) -> Option<CoreFinding> {
-        self.current_fault(debug).await?;
-        // A test may provoke a fault and step over it just now.
-        run_on(control, AGAIN).await;
-        let FaultSighting { name, proven, taken } = self.current_fault(debug).await?;
+        let looked = async {
+            if self.current_fault(debug).await?.is_none() {
+                return Ok(None);
+            }
+            // A test may provoke a fault and step over it just now.
+            run_on(control, AGAIN).await;
+            self.current_fault(debug).await
+        };
+        let FaultSighting { name, proven, taken } = match looked.await {
+            Ok(found) => found?,
+            Err(error) => {
+                note_failure(board, &error);
+                return Some(unknown(chain(&error), None));
+            }
+        };
         let mut tries = 0;
         let error = loop {
             tries += 1;
@@ -194,16 +201,29 @@ impl Examination<'_> {
         if let Some(error) = &error {
             note_failure(board, error);
         }
-        let proves = if proven { Cause::CoreFault } else { Cause::Unconfirmed };
-        let range = ByteRange { text: name, ..ByteRange::default() };
-        Some(CoreFinding { proves: Some(proves), range, taken })
+        let unknown = unknown(name, taken);
+        let proves = if proven { Some(Cause::CoreFault) } else { unknown.proves };
+        Some(CoreFinding { proves, ..unknown })
     }
 
-    async fn current_fault(&self, debug: &mut dyn DebugPort) -> Option<FaultSighting> {
+    /// Reads in which fault the core is.
+    async fn current_fault(
+        &self,
+        debug: &mut dyn DebugPort,
+    ) -> Result<Option<FaultSighting>, PostMortemError> {
+        let read = async {
+            let mut tries = 1;
+            loop {
+                match debug.current_fault().await {
+                    Err(_) if tries < TRIES => tries += 1,
+                    found => return found.map_err(PostMortemError::Port),
+                }
+            }
+        };
         tokio::select! {
             biased;
-            () = self.cancel.cancelled() => None,
-            found = timeout(CURRENT, debug.current_fault()) => found.ok().flatten(),
+            () = self.cancel.cancelled() => Err(PostMortemError::Cancelled),
+            found = timeout(TIMEOUT, read) => found.unwrap_or(Err(PostMortemError::Overdue)),
         }
     }
 
@@ -281,6 +301,12 @@ impl Examination<'_> {
         });
         told
     }
+}
+
+/// What is found of a core that may be in a fault.
+fn unknown(text: String, taken: Option<u32>) -> CoreFinding {
+    let range = ByteRange { text, ..ByteRange::default() };
+    CoreFinding { proves: Some(Cause::Unconfirmed), range, taken }
 }
 
 fn note_failure(board: &AttemptBoard, error: &PostMortemError) {

@@ -577,8 +577,7 @@ fn failed_result(seen: &Observation) -> Option<Verdict> {
     Some(verdict(Cause::SuspiciousOutput, summary, vec![line.evidence()]))
 }
 
-/// A core that stands in the handler of a fault has not passed while it is not known whether it
-/// leaves it.
+/// A target has not passed while it is not known whether its core is in a fault for good.
 fn core_unknown(seen: &Observation) -> Option<Verdict> {
     let finding = seen.post_mortem.as_ref()?;
     let text = &finding.range.text;
@@ -594,7 +593,7 @@ fn core_unknown(seen: &Observation) -> Option<Verdict> {
         return None;
     }
     let summary = format!(
-        "in the end the processor stands in a fault, and whether for good could not be found out: \
+        "in the end the processor may stand in a fault, and whether it does could not be found out: \
          {text}"
     );
     Some(on_output(seen, Cause::Unconfirmed, summary))

@@ -73,12 +73,12 @@ impl DebugMonitor {
         Ok(answer.as_str().unwrap_or_default().to_owned())
     }
 
-    /// Has the emulator report the exceptions that its core takes.
+    /// Has the emulator report the exceptions that its core takes, and its resets.
     ///
     /// # Errors
     /// The channel fails, or the emulator refuses.
     pub fn log_exceptions(&mut self) -> Result<(), ChannelError> {
-        let command = "log int";
+        let command = "log int,cpu_reset";
         match self.ask(command)?.trim() {
             "" => Ok(()),
             answer => Err(ChannelError::Refused {

@@ -7,10 +7,11 @@
 //! *One pipe for exceptions and output.* The emulator writes a line when its core takes or leaves an
 //! exception, and a copy of each byte that a console prints. Both are written by the thread that
 //! executes the core, so their order in the pipe is that in which they happened. No register tells
-//! this, and no handler can change it.
+//! this, and no handler can change it. A reset of the core has a line, too: the monitor tells of it
+//! later, when the next boot may have faulted already.
 //!
 //! *Off until a watcher asks for it.* The pipe is there from the launch on. The lines begin when the
-//! watcher has found a core whose exceptions it knows (`log int` of the monitor).
+//! watcher has found a core whose exceptions it knows (`log int,cpu_reset` of the monitor).
 //!
 //! *The reader works in batches.* A reader that wakes up for each line would cost the emulator more
 //! than the line. The pipe holds 20 ms of the fastest known interrupt storm; when it is full, the
@@ -86,14 +87,6 @@ impl ExceptionLog {
         })
     }
 
-    /// Forgets what was reported up to now, because the machine was reset.
-    pub(super) fn forget(&self) {
-        self.with(|reader| {
-            reader.read();
-            reader.fold.forget();
-        });
-    }
-
     /// Empties the pipe until the emulator has ended.
     fn follow(&self, waits: &OwnedFd) {
         loop {
@@ -151,7 +144,7 @@ mod tests {
             far.write_all(line.as_bytes()).unwrap();
         }
         assert_eq!(log.seen().faults as usize, count);
-        log.forget();
+        far.write_all(b"CPU Reset (CPU 0)\n").unwrap();
         assert_eq!(log.seen(), Exceptions::default());
         far.write_all(line.as_bytes()).unwrap();
         drop(far);

@@ -1,8 +1,8 @@
 //! What the emulator's lines on exceptions amount to. Pure.
 //!
 //! # Design
-//! The lines are those of QEMU 7.2 with `-d int`: of a Cortex-M each entry and each return, of a
-//! RISC-V core each entry only. Everything else is output of a console, and a line may begin with
+//! The lines are those of QEMU 7.2 with `-d int,cpu_reset`: of a Cortex-M each entry and each return,
+//! of a RISC-V core each entry only. Everything else is output of a console, and a line may begin with
 //! some of it. A firmware that prints such lines itself deceives only the summary; what the core
 //! shows of itself is looked at as well.
 
@@ -20,7 +20,7 @@ const MAX_PLACES: usize = 32;
 const TRAP: &str = "riscv_cpu_do_interrupt: ";
 const ENTRY: &str = "Taking exception ";
 const RETURN: &str = "Exception return: ";
-const RESET: &str = "Loaded reset SP ";
+const RESET: &str = "CPU Reset (CPU ";
 const DETAIL: &str = "...";
 const BEGINNINGS: [&str; 5] = [DETAIL, ENTRY, RETURN, TRAP, RESET];
 
@@ -114,7 +114,7 @@ impl ExceptionFold {
         seen
     }
 
-    pub(super) fn forget(&mut self) {
+    fn forget(&mut self) {
         *self = Self { entries: self.entries, ..Self::default() };
     }
 
@@ -132,6 +132,8 @@ impl ExceptionFold {
             if let Some(trap) = self.last.1 {
                 self.trap(trap);
             }
+        } else if line.starts_with(RESET.as_bytes()) {
+            self.forget();
         } else if let Ok(line) = str::from_utf8(line) {
             self.cortex_m(line);
         }
@@ -182,8 +184,6 @@ impl ExceptionFold {
         } else if let Some(call) = line.strip_prefix("...handling as semihosting call 0x") {
             // A character, a text or a file is written: some of these go to no console.
             self.seen.printed |= matches!(hex(call), Some(3..=5));
-        } else if line.starts_with(RESET) {
-            self.forget();
         }
     }
 
@@ -287,8 +287,7 @@ mod tests {
                             ...tailchaining to pending exception\n\
                             ...taking pending nonsecure exception 14\n...loaded new PC 0x41\n";
         assert_eq!(open(&[&*entry(15), tail_chained].concat()), [14]);
-        let reset = "Loaded reset SP 0x20000800 PC 0x109 from vector table\n";
-        assert_eq!(fold(&[&*entry(3), reset].concat()), Exceptions::default());
+        assert_eq!(fold(&[&*entry(3), "CPU Reset (CPU 0)\n"].concat()), Exceptions::default());
         let faults = fold(&[entry(15), leave(15), entry(3), leave(3), entry(5)].concat());
         assert_eq!((faults.faults, faults.handlers), (2, vec![0x130, 0x150]));
         let again = [entry(3), leave(3), entry(3)].concat();

@@ -101,8 +101,9 @@ impl Actions<'_> {
         };
         let range = finding.as_ref().map(|finding| finding.range.clone()).unwrap_or_default();
         self.core = finding;
+        let stands = if cause == Cause::Unconfirmed { "may stand" } else { "stands" };
         let detail = format!(
-            "before the plan ends this boot, the processor stands in a fault: {}",
+            "before the plan ends this boot, the processor {stands} in a fault: {}",
             range.text
         );
         Err(ActionFailure { cause, detail, evidence: vec![range.evidence()] })

@@ -28,13 +28,16 @@ enum Answer {
     Cancelled,
 }
 
+/// A look that fails.
+const UNREADABLE: &str = "unreadable";
+
 /// The scripted board with what it lacks by itself.
 #[derive(Clone)]
 struct Rich {
     bench: Bench,
     answer: Answer,
     asked: Arc<Mutex<Vec<PostMortemRequest>>>,
-    /// What the core is in at each look, the last for all that follow; nothing for no answer.
+    /// What the core is in at each look, the last for all that follow.
     looks: Vec<Option<&'static str>>,
     looked: Arc<AtomicUsize>,
     /// Whether the looks show only what the last fault was.
@@ -132,12 +135,15 @@ impl DebugPort for Rich {
         })
     }
 
-    fn current_fault(&mut self) -> BoxFuture<'_, Option<FaultSighting>> {
+    fn current_fault(&mut self) -> BoxFuture<'_, Result<Option<FaultSighting>, DriverError>> {
         let count = self.looked.fetch_add(1, Ordering::Relaxed);
         let look = self.looks.get(count).or(self.looks.last()).copied().unwrap_or_default();
         let (proven, taken) = (!self.last_fault_only, self.taken);
-        let sighting = move |name: &str| FaultSighting { name: name.to_owned(), proven, taken };
-        Box::pin(async move { look.map(sighting) })
+        let sighting = move |name: &str| match name {
+            UNREADABLE => Err(DriverError::new(Cause::EmulatorStuck, "the core is not told")),
+            name => Ok(FaultSighting { name: name.to_owned(), proven, taken }),
+        };
+        Box::pin(async move { look.map(sighting).transpose() })
     }
 }
 
@@ -312,7 +318,7 @@ async fn a_green_end_is_none_while_the_core_stands_in_a_fault() {
         // What cannot be explained is a fault all the same.
         (BOOT_AND_WAIT, &standing, Answer::KnowsNothing, (Fail, Cause::CoreFault)),
         (BOOT_AND_WAIT, &standing, Answer::Fails, (Fail, Cause::CoreFault)),
-        // The firmware got over it, or its state cannot be read.
+        // The firmware got over it.
         (BOOT_AND_WAIT, &standing, proves(None), (Pass, Cause::Passed)),
         (BOOT_AND_WAIT, &over, fault(), (Pass, Cause::Passed)),
         (expects, &vec![None], fault(), (Pass, Cause::ExpectationsMet)),
@@ -340,6 +346,20 @@ async fn a_green_end_is_none_while_the_core_stands_in_a_fault() {
         let rich = Rich { looks, last_fault_only: true, ..Rich::new(bench, answer) };
         assert_eq!(rich.verdict(&plan(BOOT_AND_WAIT)).await, verdict);
         assert_eq!(rich.asked(), vec![Cause::CoreFault; tries]);
+    }
+    // A state that cannot be read is tried again; one that stays unknown is no pass.
+    let (late, never) = (vec![Some(UNREADABLE), Some(UNREADABLE), None], vec![Some(UNREADABLE)]);
+    let half = vec![Some("HardFault"), Some(UNREADABLE)];
+    for (looks, looked, verdict) in [
+        (late, 3, (Pass, Cause::Passed)),
+        (never, 3, (Inconclusive, Cause::Unconfirmed)),
+        (half, 4, (Inconclusive, Cause::Unconfirmed)),
+    ] {
+        let bench = Bench::new(vec![vec![print("fake boot\n"), print(GREEN)]]);
+        let rich = Rich { looks, ..Rich::new(bench, fault()) };
+        assert_eq!(rich.verdict(&plan(BOOT_AND_WAIT)).await, verdict);
+        assert_eq!(rich.looked.load(Ordering::Relaxed), looked);
+        assert_eq!(rich.asked(), []);
     }
     // A target that ended is not there any more, and a red report needs no look to fail.
     let ended = vec![print(GREEN), Beat::Drain, Beat::End(BoardEvent::TargetExit { code: 0 })];
