@@ -172,8 +172,9 @@ pub trait DebugPort: Send {
         request: &'a PostMortemRequest,
     ) -> BoxFuture<'a, Result<Option<PostMortem>, DriverError>>;
 
-    /// Tells of the fault in which the core is at this moment. Reads within milliseconds and stops
-    /// nothing; nothing if the core is in no fault, or is one whose state is never read so.
+    /// Tells of the fault in which the core is at this moment, or was when the target ended by itself.
+    /// Reads within milliseconds and stops nothing; nothing if the core is in no fault, or is one whose
+    /// state is never read so.
     ///
     /// # Errors
     /// The state of this core is read, and could not be just now.

@@ -3,6 +3,7 @@
 use jig_drivers::qemu::debug::{Access, ChannelError, DebugChannels, Packets, Stop};
 use jig_model::profile::{BoardProfile, DebugCore, DebugSpec, MemoryKind};
 
+use crate::debug_info::ExcReturn;
 use crate::riscv::parse_registers;
 use crate::{CoreKind, CoreSnapshot, MemoryRange, RegisterValue, parse_register_dump};
 
@@ -25,8 +26,16 @@ const NAMES: [&str; 17] = [
     "pc", "xpsr",
 ];
 const SP: usize = 13;
+const LR: usize = 14;
 const PC: usize = 15;
 const XPSR: usize = 16;
+
+/// Number of the exception in the program status.
+pub(super) const EXCEPTION: u32 = 0x1ff;
+
+/// Where an exception pushes the return address and the status, from the stack pointer behind the
+/// entry.
+const STACKED_PC: u32 = 0x18;
 
 /// Returns the rules that a core follows.
 fn core_kind(spec: &DebugSpec) -> CoreKind {
@@ -101,7 +110,7 @@ impl CortexM {
 
     /// Returns the number of the exception that the core executes, 0 for none.
     pub(super) fn exception(&self, channels: &mut DebugChannels) -> Result<u32, ChannelError> {
-        Ok(self.registers(channels)?[XPSR] & 0x1ff)
+        Ok(self.registers(channels)?[XPSR] & EXCEPTION)
     }
 
     /// Copies what explains where the machine stands.
@@ -130,6 +139,37 @@ impl CortexM {
         memory.push(system_control(channels)?);
         memory.sort_by_key(|range| range.start);
         Ok(CoreSnapshot { kind: self.kind, registers, memory })
+    }
+
+    /// Finds the frame that the entry of an exception has pushed, at the first instruction of its
+    /// handler; nothing where the stack pointer is not known.
+    pub(super) fn frame(
+        &self,
+        channels: &mut DebugChannels,
+        profile: &BoardProfile,
+        registers: &[u32; 17],
+    ) -> Result<Option<u32>, ChannelError> {
+        if !ExcReturn::of(registers[LR]).is_some_and(ExcReturn::uses_psp) {
+            return Ok(Some(registers[SP]));
+        }
+        let snapshot = self.capture(channels, profile)?;
+        Ok(snapshot.register("psp").and_then(|psp| u32::try_from(psp).ok()))
+    }
+
+    /// Reads from a frame where the handler returns to, and which exception is executed there, 0 for
+    /// none; nothing outside of memory.
+    pub(super) fn stacked(
+        &self,
+        channels: &mut DebugChannels,
+        profile: &BoardProfile,
+        frame: u32,
+    ) -> Result<Option<(u32, u32)>, ChannelError> {
+        let place = u64::from(frame) + u64::from(STACKED_PC);
+        if !profile.holds(place, place + 8) {
+            return Ok(None);
+        }
+        let (pc, status) = (word(channels, place as u32)?, word(channels, place as u32 + 4)?);
+        Ok(Some((pc & !1, status & EXCEPTION)))
     }
 
     /// Reads where the vector table is now, and the handlers of faults in it: hard fault and, where

@@ -10,14 +10,17 @@
 //!    may be busy above UsageFault, and NMI interrupts HardFault.
 //!    The emulator tells which exceptions the core has entered and not left.
 //! 3. *The fault repeats.* The handler returns to the instruction that it was entered for, which
-//!    faults again at once, twice in a row. The return address on the stack tells this from a
-//!    handler that steps over the instruction, and the next instruction from one that has ended the
-//!    cause: neither proves a fault, however often the program comes by. Handlers are those of the
-//!    vector table and those that were entered, so a table that was moved hides none.
+//!    faults again at once, twice in a row; or shortly in front of it, from where the program comes
+//!    to it again and faults, several times in a row. The return address on the stack tells this from
+//!    a handler that steps over the instruction, and the next instruction from one that has ended the
+//!    cause: neither proves a fault, however often the program comes by. An interrupt may be taken
+//!    before the handler of a fault that has happened. Handlers are those of the vector table and
+//!    those that were entered, so a table that was moved hides none.
 //!
 //! A fault whose handler has returned, which nothing was printed after and which the status registers
 //! still show, is told as one that may not be over: the handler may have left it to an endless loop,
-//! or have stepped over it without clearing it. Armv6-M has no such registers.
+//! or have stepped over it without clearing it. Armv6-M has no such registers: there, such a fault is
+//! one whose handler has not returned to the instruction or behind it, as far as it was caught.
 
 use std::time::Duration;
 
@@ -25,8 +28,8 @@ use jig_drivers::qemu::debug::{ChannelError, DebugChannels, Packets, Stop};
 use jig_drivers::qemu::{ExceptionLog, Exceptions};
 use jig_model::profile::BoardProfile;
 
-use super::capture::{CortexM, irq_active, word};
-use crate::debug_info::{ExcReturn, is_fault, unwind};
+use super::capture::{CortexM, EXCEPTION, irq_active};
+use crate::debug_info::{is_fault, unwind};
 use crate::fault_status::FaultStatus;
 use crate::post_mortem::exception_of;
 use crate::{CoreKind, CoreSnapshot, Symbols};
@@ -35,18 +38,19 @@ use crate::{CoreKind, CoreSnapshot, Symbols};
 /// A step is given up after as long: it may be one that waits for an interrupt.
 const WATCHED: Duration = Duration::from_millis(50);
 
-/// How often a fault has to repeat, and after how many stops no answer is found.
+/// How often a fault has to repeat, and how often one whose handler returns in front of it: what is
+/// executed again may count the attempts.
 const REPEATS: u32 = 2;
-const MOST_STOPS: usize = 16;
+const REPEATS_FROM_BEFORE: u32 = 6;
 
-/// Where an exception pushes the return address, from the stack pointer behind the entry.
-const STACKED_PC: u32 = 0x18;
+/// After how many stops no answer is found: a repeat takes three where interrupts come in between.
+const MOST_STOPS: usize = 48;
 
-const SP: usize = 13;
-const LR: usize = 14;
+/// How far in front of the instruction that has faulted a handler returns to have it executed again.
+const BEFORE: u32 = 32;
+
 const PC: usize = 15;
 const XPSR: usize = 16;
-const EXCEPTION: u32 = 0x1ff;
 type Registers = [u32; 17];
 
 /// How a core is in a fault.
@@ -66,6 +70,8 @@ pub(super) enum FaultShape {
     /// Nothing was printed since the fault, its handler has returned, and the status registers still
     /// show it.
     Uncleared,
+    /// Nothing was printed since the fault, and its handler has returned elsewhere.
+    LeftElsewhere,
 }
 
 /// A core that is in a fault for good.
@@ -76,51 +82,73 @@ pub(super) struct FaultStand {
     pub(super) snapshot: CoreSnapshot,
 }
 
-/// Looks whether the core is in a fault for good; `watched` are handlers on which there are
-/// breakpoints. The machine stands afterwards, without breakpoints.
+/// Breakpoints that a watch has set on a machine.
+#[derive(Debug, Clone, Default)]
+pub(super) struct WatchPoints {
+    /// First addresses of the handlers of faults.
+    pub(super) handlers: Vec<u32>,
+    /// Where the handler of the last fault that was caught returns to, if it retries the instruction
+    /// or steps over it; nothing once it has. Only of Armv6-M, which has no fault status.
+    pub(super) returns: Vec<u32>,
+    /// How many faults were caught.
+    pub(super) caught: u32,
+}
+
+impl WatchPoints {
+    /// Lists the addresses of the breakpoints.
+    pub(super) fn all(&self) -> impl Iterator<Item = u32> {
+        self.handlers.iter().chain(&self.returns).copied()
+    }
+}
+
+/// Looks whether the core is in a fault for good. The machine stands afterwards, without breakpoints.
 pub(super) fn standing_in_fault(
     core: &CortexM,
     (channels, log, profile): (&mut DebugChannels, &ExceptionLog, &BoardProfile),
-    watched: &[u32],
+    watched: &WatchPoints,
     symbols: Option<&Symbols>,
 ) -> Result<Option<FaultStand>, ChannelError> {
     channels.gdb.stand()?;
     let mut packets = Packets::default();
-    watched.iter().for_each(|&handler| packets.remove_breakpoint(handler));
+    watched.all().for_each(|place| packets.remove_breakpoint(place));
     channels.gdb.perform(&packets)?;
     let first = log.seen();
     let mut handlers = core.fault_handlers(channels, profile)?;
-    handlers.extend(watched);
+    handlers.extend(&watched.handlers);
     // Those that were entered, whatever table of vectors the core had then.
     let entered = first.handlers.iter().copied();
     handlers.extend(entered.filter(|&at| profile.holds(u64::from(at), u64::from(at) + 2)));
     handlers.sort_unstable();
     handlers.dedup();
-    let mut faults = FaultLoop { core, profile, channels, log, handlers, entries: Vec::new() };
+    let mut faults = FaultLoop {
+        core,
+        profile,
+        channels,
+        log,
+        handlers,
+        entries: Vec::new(),
+        inside: Vec::new(),
+    };
     let before = faults.look(symbols)?.is_some();
     let mut entered = false;
     let mut stop = faults.run()?;
     for _ in 0..MOST_STOPS {
         let Some(registers) = stop else { break };
-        stop = match faults.came_back(&registers)? {
-            Some(Return::Repeats) => {
+        let went_to = match faults.came_back(&registers)? {
+            None if faults.handlers.contains(&registers[PC]) => {
+                entered = true;
+                faults.was_entered(&registers)?
+            }
+            found => found,
+        };
+        stop = match went_to {
+            Some(WentTo::Repeat) => {
                 let snapshot = faults.core.capture(faults.channels, profile)?;
                 return Ok(Some(FaultStand { shape: FaultShape::Repeats, snapshot }));
             }
-            Some(Return::WentOn) => return Ok(None),
-            Some(Return::Entered) => faults.leave_entry()?,
-            None if faults.handlers.contains(&registers[PC]) => {
-                entered = true;
-                let entry = faults.entry(&registers)?;
-                if entry.is_none_or(|entry| faults.holds(entry)) {
-                    // The handler comes by its own first instruction, or returns to nowhere.
-                    faults.handlers.retain(|&handler| handler != registers[PC]);
-                    faults.run()?
-                } else {
-                    faults.entries.extend(entry);
-                    faults.leave_entry()?
-                }
-            }
+            Some(WentTo::Elsewhere) => return Ok(None),
+            Some(WentTo::Handler) => faults.leave_stop()?,
+            Some(WentTo::Unknown) => faults.run()?,
             // Not one of these breakpoints.
             None => None,
         };
@@ -132,12 +160,16 @@ pub(super) fn standing_in_fault(
     let after = faults.look(symbols)?;
     match after.filter(|_| entered || before) {
         Some(stands) => Ok(Some(stands)),
-        None if log.seen().faults == first.faults => faults.uncleared(),
+        None if log.seen().faults == first.faults => {
+            // A handler that was executed at first may have returned since, unseen.
+            let known = !before && watched.caught == first.faults;
+            faults.not_over(known && !watched.returns.is_empty())
+        }
         None => Ok(None),
     }
 }
 
-/// An entry of a fault's handler that has not returned yet.
+/// An entry of a fault's handler that has not returned yet, or to where the same fault may come again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Entry {
     frame: u32,
@@ -145,16 +177,44 @@ struct Entry {
     at: u32,
     /// How often it had faulted just before.
     repeats: u32,
+    /// How often it has to.
+    wanted: u32,
+    then: Then,
 }
 
-/// What a return from a handler leads to.
-enum Return {
-    /// The instruction faults again: the handler is entered.
+/// What is known of the program behind the entry of a handler.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Then {
+    /// It has not returned.
     Entered,
-    /// It has done so often enough.
-    Repeats,
+    /// It has returned in front of the fault.
+    Returned,
+    /// An interrupt was taken when it was executed again.
+    Interrupted,
+}
+
+impl Entry {
+    fn is_same(&self, other: &Self) -> bool {
+        (self.frame, self.at) == (other.frame, other.at)
+    }
+
+    /// Lists the addresses at which it shows what becomes of it.
+    fn places(&self) -> impl Iterator<Item = u32> + use<> {
+        let before = if self.then == Then::Entered { BEFORE } else { 0 };
+        (self.at.saturating_sub(before)..=self.at).step_by(2)
+    }
+}
+
+/// Where the machine went.
+enum WentTo {
+    /// To a handler, or on its way to one: it is watched on.
+    Handler,
+    /// To the handler of a fault that has repeated often enough.
+    Repeat,
     /// The program goes on.
-    WentOn,
+    Elsewhere,
+    /// To a handler that comes by its own first instruction, or returns to nowhere.
+    Unknown,
 }
 
 struct FaultLoop<'a> {
@@ -165,6 +225,8 @@ struct FaultLoop<'a> {
     /// First addresses of the handlers of faults.
     handlers: Vec<u32>,
     entries: Vec<Entry>,
+    /// Addresses in front of an instruction that has faulted at which a handler was executed.
+    inside: Vec<u32>,
 }
 
 impl FaultLoop<'_> {
@@ -180,23 +242,30 @@ impl FaultLoop<'_> {
         Ok(shape.map(|shape| FaultStand { shape, snapshot }))
     }
 
-    /// Returns the core if the last fault that it took is neither active nor cleared, and nothing was
-    /// printed since.
-    fn uncleared(&mut self) -> Result<Option<FaultStand>, ChannelError> {
+    /// Returns the core if the last fault that it took is not active, nothing was printed since, and it
+    /// may not be over: the status registers show it, or the handler is known to have returned
+    /// `elsewhere` than to the instruction or behind it.
+    fn not_over(&mut self, elsewhere: bool) -> Result<Option<FaultStand>, ChannelError> {
         let seen = self.log.seen();
         if seen.faults == 0 || seen.printed || reported_shape(&seen).is_some() {
             return Ok(None);
         }
         let snapshot = self.core.capture(self.channels, self.profile)?;
-        let shows = FaultStatus::read(&snapshot).shows_fault();
-        Ok(shows.then_some(FaultStand { shape: FaultShape::Uncleared, snapshot }))
+        let shape = if elsewhere {
+            FaultShape::LeftElsewhere
+        } else if FaultStatus::read(&snapshot).shows_fault() {
+            FaultShape::Uncleared
+        } else {
+            return Ok(None);
+        };
+        Ok(Some(FaultStand { shape, snapshot }))
     }
 
     /// Lets the machine run until it enters a handler or comes to an instruction that has faulted;
     /// nothing if it does neither for a while. No breakpoint is left.
     fn run(&mut self) -> Result<Option<Registers>, ChannelError> {
         let (mut before, mut after) = (Packets::default(), Packets::default());
-        for place in self.handlers.iter().copied().chain(self.entries.iter().map(|e| e.at)) {
+        for place in self.handlers.iter().copied().chain(self.places()) {
             before.insert_breakpoint(place);
             after.remove_breakpoint(place);
         }
@@ -217,70 +286,111 @@ impl FaultLoop<'_> {
         self.channels.gdb.registers()
     }
 
-    /// Leaves the first instruction of a handler behind, which may be its last.
-    fn leave_entry(&mut self) -> Result<Option<Registers>, ChannelError> {
+    /// Lists the addresses at which it shows what becomes of the entries.
+    fn places(&self) -> impl Iterator<Item = u32> {
+        let places = self.entries.iter().flat_map(Entry::places);
+        places.filter(|place| !self.inside.contains(place))
+    }
+
+    /// Leaves the instruction of a breakpoint behind, which may be the last of a handler.
+    fn leave_stop(&mut self) -> Result<Option<Registers>, ChannelError> {
         let registers = self.step()?;
         let pc = registers[PC];
-        if self.handlers.contains(&pc) || self.entries.iter().any(|entry| entry.at == pc) {
+        if self.handlers.contains(&pc) || self.places().any(|place| place == pc) {
             return Ok(Some(registers));
         }
         self.run()
     }
 
-    /// Tells whether the handler was entered with this frame before, and has not returned since.
-    fn holds(&self, entry: Entry) -> bool {
-        self.entries.iter().any(|known| (known.frame, known.at) == (entry.frame, entry.at))
+    /// Takes in that a handler is entered.
+    fn was_entered(&mut self, registers: &Registers) -> Result<Option<WentTo>, ChannelError> {
+        let entry = self.entry(registers)?;
+        let known = entry.and_then(|entry| self.entries.iter().rposition(|e| e.is_same(&entry)));
+        Ok(Some(match (entry, known) {
+            (Some(entry), None) => {
+                self.entries.push(entry);
+                WentTo::Handler
+            }
+            (Some(entry), Some(index)) if self.entries[index].then == Then::Interrupted => {
+                let last = self.entries[index];
+                self.entries.truncate(index);
+                self.again(last, entry)
+            }
+            _ => {
+                self.handlers.retain(|&handler| handler != registers[PC]);
+                WentTo::Unknown
+            }
+        }))
+    }
+
+    /// Takes in that an instruction that had faulted before has faulted as soon as it was executed.
+    fn again(&mut self, last: Entry, entry: Entry) -> WentTo {
+        let same = entry.is_same(&last);
+        let repeats = if same { last.repeats + 1 } else { 0 };
+        let wanted = if same { last.wanted } else { entry.wanted };
+        self.entries.push(Entry { repeats, wanted, ..entry });
+        if repeats >= wanted { WentTo::Repeat } else { WentTo::Handler }
     }
 
     /// Reads what the handler was entered for; nothing where no frame can be read.
     fn entry(&mut self, registers: &Registers) -> Result<Option<Entry>, ChannelError> {
-        let process = ExcReturn::of(registers[LR]).is_some_and(ExcReturn::uses_psp);
-        let frame = match process {
-            true => {
-                let snapshot = self.core.capture(self.channels, self.profile)?;
-                snapshot.register("psp").and_then(|psp| u32::try_from(psp).ok())
-            }
-            false => Some(registers[SP]),
-        };
-        let Some(frame) = frame else { return Ok(None) };
-        Ok(self.returns_to(frame)?.map(|at| Entry { frame, at, repeats: 0 }))
-    }
-
-    fn returns_to(&mut self, frame: u32) -> Result<Option<u32>, ChannelError> {
-        let place = u64::from(frame) + u64::from(STACKED_PC);
-        if !self.profile.holds(place, place + 4) {
+        let Some(frame) = self.core.frame(self.channels, self.profile, registers)? else {
             return Ok(None);
-        }
-        word(self.channels, place as u32).map(|pc| Some(pc & !1))
+        };
+        Ok(self.stacked(frame)?.map(|(at, _)| Entry {
+            frame,
+            at,
+            repeats: 0,
+            wanted: REPEATS,
+            then: Then::Entered,
+        }))
     }
 
-    /// Finds out what comes of a return to an instruction that has faulted; nothing if the machine
-    /// stands at none.
-    fn came_back(&mut self, registers: &Registers) -> Result<Option<Return>, ChannelError> {
+    fn stacked(&mut self, frame: u32) -> Result<Option<(u32, u32)>, ChannelError> {
+        self.core.stacked(self.channels, self.profile, frame)
+    }
+
+    /// Finds out what comes of a return to an instruction that has faulted, or in front of it; nothing
+    /// if the machine stands at none.
+    fn came_back(&mut self, registers: &Registers) -> Result<Option<WentTo>, ChannelError> {
         let pc = registers[PC];
-        let Some(index) = self.entries.iter().rposition(|entry| entry.at == pc) else {
+        if self.inside.contains(&pc) {
             return Ok(None);
-        };
-        let last = self.entries[index];
-        self.entries.truncate(index);
-        // The handler has changed where it returns to, and the program has come here again.
-        if self.returns_to(last.frame)? != Some(pc) {
-            return Ok(Some(Return::WentOn));
         }
+        let here = |entry: &Entry| entry.places().any(|place| place == pc);
+        let Some(index) = self.entries.iter().rposition(here) else { return Ok(None) };
+        let mut last = self.entries[index];
         let level = registers[XPSR] & EXCEPTION;
+        if last.then == Then::Entered {
+            let stacked = self.stacked(last.frame)?;
+            if stacked.is_some_and(|(_, below)| below != level) {
+                // The handler itself lies here, and has not returned.
+                self.inside.push(pc);
+                return Ok(Some(WentTo::Handler));
+            }
+            // The handler has changed where it returns to, and the program has come here again.
+            if stacked.is_none_or(|(to, _)| to != pc) {
+                return Ok(Some(WentTo::Elsewhere));
+            }
+        }
+        self.entries.truncate(index);
+        if pc != last.at {
+            (last.then, last.wanted) = (Then::Returned, REPEATS_FROM_BEFORE);
+            self.entries.push(last);
+            return Ok(Some(WentTo::Handler));
+        }
         let registers = self.step()?;
         let entered = registers[XPSR] & EXCEPTION;
         if !is_fault(entered) {
-            // An interrupt was faster: it returns to the instruction, which was not executed.
+            // An interrupt was faster. It returns to the instruction, which was not executed, or is
+            // followed by the fault.
             let interrupted = entered != 0 && entered != level;
+            last.then = Then::Interrupted;
             self.entries.extend(interrupted.then_some(last));
-            return Ok(Some(if interrupted { Return::Entered } else { Return::WentOn }));
+            return Ok(Some(if interrupted { WentTo::Handler } else { WentTo::Elsewhere }));
         }
-        let Some(entry) = self.entry(&registers)? else { return Ok(Some(Return::Entered)) };
-        let same = (entry.frame, entry.at) == (last.frame, last.at);
-        let repeats = if same { last.repeats + 1 } else { 0 };
-        self.entries.push(Entry { repeats, ..entry });
-        Ok(Some(if repeats >= REPEATS { Return::Repeats } else { Return::Entered }))
+        let entry = self.entry(&registers)?;
+        Ok(Some(entry.map_or(WentTo::Handler, |entry| self.again(last, entry))))
     }
 }
 

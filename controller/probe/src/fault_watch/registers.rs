@@ -42,6 +42,13 @@ pub(super) fn suspicion(text: &str, seen: &Exceptions) -> Option<FaultSighting> 
     (number != 0 || taken > 0).then_some(FaultSighting { name, proven: false, taken: Some(taken) })
 }
 
+/// Tells of the fault whose handler a Cortex-M has not left when its emulator ended.
+pub(super) fn at_end(seen: &Exceptions) -> Option<FaultSighting> {
+    let fault = seen.open.iter().rev().map(|open| open.number).find(|&number| is_fault(number))?;
+    let name = format!("{}, from whose handler the target has ended", exception_name(fault));
+    Some(FaultSighting { name, proven: true, taken: Some(seen.faults) })
+}
+
 /// Calls that follow each other, from which on they may be one that is never answered.
 const CALLS: u32 = 3;
 

@@ -21,6 +21,9 @@ const NOT_LEFT: &str = "; behind the last output the core has not returned from:
 const LEFT_UNCLEARED: &str = "; behind the last output the core took a fault whose handler has \
      returned, and the fault is still in the status registers";
 
+const LEFT_ELSEWHERE: &str = "; behind the last output the core took a fault whose handler has \
+     returned neither to the instruction nor behind it";
+
 /// A core that was stopped.
 pub(crate) struct StoppedCore {
     pub(crate) snapshot: CoreSnapshot,
@@ -51,7 +54,7 @@ pub(super) fn story_of(
     let best = match shape {
         FaultShape::InHandler | FaultShape::Below { .. } => caught.unwrap_or(snapshot),
         FaultShape::Repeats => snapshot,
-        FaultShape::Uncleared => caught.unwrap_or(snapshot),
+        FaultShape::Uncleared | FaultShape::LeftElsewhere => caught.unwrap_or(snapshot),
     };
     let mut story = told_with(image, best, Why::Fault, request);
     story.proves = Some(Cause::CoreFault);
@@ -65,6 +68,10 @@ pub(super) fn story_of(
         FaultShape::Uncleared => {
             story.proves = Some(Cause::Unconfirmed);
             story.summary += LEFT_UNCLEARED;
+        }
+        FaultShape::LeftElsewhere => {
+            story.proves = Some(Cause::Unconfirmed);
+            story.summary += LEFT_ELSEWHERE;
         }
     }
     story

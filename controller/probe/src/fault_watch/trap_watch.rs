@@ -31,9 +31,16 @@ const RETURNED: Duration = Duration::from_millis(250);
 /// How many times as long the handler of an environment call is watched.
 const CALL_WATCHES: u32 = 5;
 
-/// How often a fault has to repeat, and how often that is tried: a tick in between hides it.
+/// How often a fault has to repeat, and how often one whose handler returns in front of it: what is
+/// executed again may count the attempts.
 const REPEATS: u32 = 2;
-const MOST_TRIES: u32 = 16;
+const REPEATS_FROM_BEFORE: u32 = 6;
+
+/// How often a repeat is tried to be seen: a tick in between hides it.
+const MOST_TRIES: u32 = 24;
+
+/// How far in front of the instruction that has faulted a handler returns to have it executed again.
+const BEFORE: u32 = 32;
 
 /// How often a call has to follow itself until it is looked at for being one that repeats.
 const CALLS: u32 = 3;
@@ -238,8 +245,8 @@ fn standing_in_call(
     Ok(second.map(|(snapshot, _)| TrapFound { snapshot, shape: TrapShape::Call }))
 }
 
-/// Tells whether the handler of a trap returns to the instruction that has caused it, which does so
-/// again at once; `within` is how long the first return may take. The machine stands afterwards, at
+/// Tells whether the handler of a trap returns to the instruction that has caused it, or shortly in
+/// front of it, and it does so again at once; `within` is how long the first return may take. The machine stands afterwards, at
 /// the entry of the handler if so.
 fn repeats(
     channels: &mut DebugChannels,
@@ -249,18 +256,26 @@ fn repeats(
     if run_to(channels, &[trap.at], within)? != Some(trap.at) {
         return Ok(false);
     }
-    let mut repeated = 0;
+    let (mut repeated, mut wanted) = (0, REPEATS);
+    let first = trap.at.saturating_sub(BEFORE);
+    let mut places: Vec<u32> = (first..=trap.at).step_by(2).collect();
     for _ in 0..MOST_TRIES {
         // It faults, if it is what has faulted before.
         let (entered, last) = step(channels, trap)?;
         if entered != trap.handler || last.is_none_or(|last| last.at != trap.at) {
             return Ok(false);
         }
-        if repeated >= REPEATS {
+        if repeated >= wanted {
             return Ok(true);
         }
-        match returned(channels, trap)? {
+        match returned(channels, trap, &mut places)? {
             Return::Unchanged => repeated += 1,
+            Return::Before => {
+                (repeated, wanted) = (repeated + 1, REPEATS_FROM_BEFORE);
+                if run_to(channels, &[trap.at], RETURNED)? != Some(trap.at) {
+                    return Ok(false);
+                }
+            }
             Return::Hidden => {}
             Return::Elsewhere => return Ok(false),
         }
@@ -272,23 +287,36 @@ fn repeats(
 enum Return {
     /// To the instruction that has faulted, where the machine stands.
     Unchanged,
+    /// Shortly in front of it.
+    Before,
     /// To there, but an interrupt came in between: the program may have gone on before.
     Hidden,
     Elsewhere,
 }
 
-fn returned(channels: &mut DebugChannels, trap: Trap) -> Result<Return, ChannelError> {
+/// `places` are the addresses to which it may return; those that the handler itself is found to
+/// execute are taken out.
+fn returned(
+    channels: &mut DebugChannels,
+    trap: Trap,
+    places: &mut Vec<u32>,
+) -> Result<Return, ChannelError> {
     for _ in 0..MOST_TRIES {
         // The first instruction of the handler may be its last.
         let (mut pc, mut last) = step(channels, trap)?;
-        if pc != trap.at {
-            let places = [trap.at, trap.handler];
-            let Some(stop) = run_to(channels, &places, RETURNED)? else { break };
+        if !places.contains(&pc) {
+            let stops = [&places[..], &[trap.handler]].concat();
+            let Some(stop) = run_to(channels, &stops, RETURNED)? else { break };
             (pc, last) = (stop, last_of(&registers_riscv(channels)?, trap));
         }
         match last {
             Some(last) if pc == trap.at && last.at == trap.at => return Ok(Return::Unchanged),
+            Some(last) if last.at == pc && places.contains(&pc) => return Ok(Return::Before),
             None if pc == trap.at => return Ok(Return::Hidden),
+            // The handler has not returned.
+            Some(last) if last.at == trap.at && pc != trap.handler && places.contains(&pc) => {
+                places.retain(|&place| place != pc);
+            }
             // The handler has changed where it returns to, or another fault comes.
             Some(_) => break,
             // An interrupt.

@@ -18,13 +18,13 @@ use jig_model::protocol::{
 use tokio::sync::oneshot;
 
 use super::capture::{CortexM, capture_riscv};
-use super::fault_stand::{FaultStand, standing_in_fault};
-use super::registers::{CurrentRegisters, sighting, suspicion};
+use super::fault_stand::{FaultStand, WatchPoints, standing_in_fault};
+use super::registers::{CurrentRegisters, at_end, sighting, suspicion};
 use super::stopped_core::{story_of, trap_story};
 use super::telling::{RequestSymbols, told};
 use super::trap_watch::standing_in_trap;
 use crate::post_mortem::Since;
-use crate::{CoreSnapshot, Why, parse_register_dump};
+use crate::{CoreKind, CoreSnapshot, Why, parse_register_dump};
 
 /// How often the thread checks for requests while the machine runs.
 const LOOK: Duration = Duration::from_millis(50);
@@ -170,13 +170,14 @@ impl DebugPort for WatchHandle {
     /// Asked of the emulator itself: the thread answers only between two of its waits.
     fn current_fault(&mut self) -> BoxFuture<'_, Result<Option<FaultSighting>, DriverError>> {
         Box::pin(async {
-            // Without registers the machine has ended, which is told by itself.
-            let Some(text) = self.registers.read().await? else { return Ok(None) };
-            match self.latest.get() {
-                WatchState::Reported(log) => Ok(suspicion(&text, &log.seen())),
-                WatchState::Unknown => Ok(sighting(&text)),
-                WatchState::Failed => Err(lost()),
-            }
+            Ok(match (self.registers.read().await?, self.latest.get()) {
+                (Some(text), WatchState::Reported(log)) => suspicion(&text, &log.seen()),
+                (Some(text), WatchState::Unknown) => sighting(&text),
+                (Some(_), WatchState::Failed) => return Err(lost()),
+                // The machine has ended.
+                (None, WatchState::Reported(log)) => at_end(&log.seen()),
+                (None, WatchState::Unknown | WatchState::Failed) => None,
+            })
         })
     }
 }
@@ -221,6 +222,26 @@ impl LaunchedCore {
     }
 }
 
+impl LaunchedCore {
+    /// Returns where the handler, at whose first instruction the machine stands, returns to if it
+    /// retries the instruction that has faulted or steps over it; of a core that shows its last fault
+    /// nothing.
+    fn returns(
+        &self,
+        channels: &mut DebugChannels,
+        profile: &BoardProfile,
+        registers: &[u32; 17],
+    ) -> Result<Vec<u32>, ChannelError> {
+        let Self::CortexM(core) = self else { return Ok(Vec::new()) };
+        if core.kind != CoreKind::Armv6m {
+            return Ok(Vec::new());
+        }
+        let Some(frame) = core.frame(channels, profile, registers)? else { return Ok(Vec::new()) };
+        let stacked = core.stacked(channels, profile, frame)?;
+        Ok(stacked.map_or_else(Vec::new, |(at, _)| vec![at, at + 2, at + 4]))
+    }
+}
+
 /// The thread's own: it ends when the board's last handle is dropped.
 struct FaultWatch {
     profile: Arc<BoardProfile>,
@@ -237,11 +258,10 @@ struct Launch {
     exceptions: ExceptionLog,
     /// Held while the machine is stopped here.
     control: ControlLock,
-    /// First addresses of the fault handlers at which the machine is stopped.
-    handlers: Vec<u32>,
+    /// Where the machine is stopped.
+    points: WatchPoints,
     /// The first fault since the last reset that the rig asked for.
     fault: Option<CoreSnapshot>,
-    stops: u32,
     /// A look at its end has left it standing.
     stands: bool,
 }
@@ -296,9 +316,8 @@ impl FaultWatch {
             channels: Some(channels),
             exceptions,
             control,
-            handlers,
+            points: WatchPoints { handlers, ..WatchPoints::default() },
             fault: None,
-            stops: 0,
             stands: false,
         })
     }
@@ -368,10 +387,14 @@ impl FaultWatch {
     fn catch(&self, launch: &mut Launch, halted: bool) -> Result<(), ChannelError> {
         self.forget_before_reset(launch)?;
         let Some(channels) = &mut launch.channels else { return Ok(()) };
-        let [.., pc, _] = channels.gdb.registers::<17>()?;
-        let at_handler = launch.handlers.contains(&pc);
+        let registers @ [.., pc, _] = channels.gdb.registers::<17>()?;
+        let points = &mut launch.points;
+        let at_handler = points.handlers.contains(&pc);
         if !at_handler && !halted {
-            return channels.gdb.resume(Packets::default());
+            // The handler of the last fault has returned.
+            let mut packets = Packets::default();
+            points.returns.drain(..).for_each(|place| packets.remove_breakpoint(place));
+            return channels.gdb.resume(packets);
         }
         if at_handler && launch.fault.is_none() {
             launch.fault = Some(launch.core.capture(channels, &self.profile)?);
@@ -379,18 +402,21 @@ impl FaultWatch {
         if halted {
             return Ok(());
         }
-        launch.stops += 1;
+        points.caught += 1;
         let mut before = Packets::default();
+        points.returns.drain(..).for_each(|place| before.remove_breakpoint(place));
         before.remove_breakpoint(pc);
+        points.returns = launch.core.returns(channels, &self.profile, &registers)?;
         channels.gdb.step(before, STEP)?;
         let mut after = Packets::default();
-        if launch.stops < MOST_FAULTS {
+        points.returns.iter().for_each(|&place| after.insert_breakpoint(place));
+        if points.caught < MOST_FAULTS {
             after.insert_breakpoint(pc);
         } else {
-            for &other in launch.handlers.iter().filter(|handler| **handler != pc) {
+            for &other in points.handlers.iter().filter(|handler| **handler != pc) {
                 after.remove_breakpoint(other);
             }
-            launch.handlers.clear();
+            points.handlers.clear();
         }
         channels.gdb.resume(after)
     }
@@ -456,9 +482,7 @@ impl FaultWatch {
         }
         let Some(channels) = &mut launch.channels else { return };
         let mut packets = Packets::default();
-        for &handler in &launch.handlers {
-            packets.insert_breakpoint(handler);
-        }
+        launch.points.all().for_each(|place| packets.insert_breakpoint(place));
         if let Err(error) = channels.gdb.resume(packets) {
             tracing::debug!(%error, "the fault watch lost its machine");
             launch.channels = None;
@@ -486,10 +510,10 @@ impl FaultWatch {
         };
         let log = &launch.exceptions;
         let machine = (channels, log, &*self.profile);
-        let found = standing_in_fault(core, machine, &launch.handlers, symbols)?;
+        let found = standing_in_fault(core, machine, &launch.points, symbols)?;
         let Some(FaultStand { shape, snapshot }) = found else { return Ok(None) };
         // Of several faults, the first may be one that the firmware got over.
-        let caught = launch.fault.take().filter(|_| launch.stops == 1);
+        let caught = launch.fault.take().filter(|_| launch.points.caught == 1);
         Ok(Some(story_of(shape, &snapshot, caught.as_ref(), &image, request)))
     }
 

@@ -243,6 +243,11 @@ impl BoardFacts {
         self.on() && self.exit.is_none() && !self.incidents.iter().any(lost)
     }
 
+    /// Tells whether the target has ended this boot by itself and claims success.
+    pub(super) fn ended_well(&self) -> bool {
+        self.exit == Some(0)
+    }
+
     /// Returns what shows later whether a power command had an effect: the number of boots, and
     /// whether the board has power.
     pub(super) fn powered(&self) -> (usize, bool) {

@@ -150,7 +150,9 @@ impl Examination<'_> {
                 None
             });
         }
-        let looks = failure.is_none() && board.facts().may_be_looked_at();
+        // Of a target that has ended, its emulator knows whether it was in a fault.
+        let ended = board.facts().ended_well();
+        let looks = failure.is_none() && (ended || board.facts().may_be_looked_at());
         if looks { self.last_look(board, (debug, control), symbols).await } else { None }
     }
 

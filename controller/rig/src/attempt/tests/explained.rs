@@ -361,12 +361,16 @@ async fn a_green_end_is_none_while_the_core_stands_in_a_fault() {
         assert_eq!(rich.looked.load(Ordering::Relaxed), looked);
         assert_eq!(rich.asked(), []);
     }
-    // A target that ended is not there any more, and a red report needs no look to fail.
-    let ended = vec![print(GREEN), Beat::Drain, Beat::End(BoardEvent::TargetExit { code: 0 })];
-    for (beats, verdict) in
-        [(ended, (Pass, Cause::Passed)), (vec![print(RED)], (Fail, Cause::TestFailed))]
-    {
-        let rich = Rich { looks: standing.clone(), ..Rich::new(Bench::new(vec![beats]), fault()) };
+    // A target may end from the handler of a fault, and a red report needs no look to fail.
+    let ends = |code| vec![print(GREEN), Beat::Drain, Beat::End(BoardEvent::TargetExit { code })];
+    for (beats, looks, verdict) in [
+        (ends(0), &standing, (Fail, Cause::CoreFault)),
+        (ends(0), &vec![None], (Pass, Cause::Passed)),
+        (ends(3), &standing, (Fail, Cause::GuestExit)),
+        (vec![print(RED)], &standing, (Fail, Cause::TestFailed)),
+    ] {
+        let bench = Bench::new(vec![beats]);
+        let rich = Rich { looks: looks.clone(), ..Rich::new(bench, Answer::KnowsNothing) };
         assert_eq!(rich.verdict(&plan(BOOT_AND_WAIT)).await, verdict);
     }
 }
