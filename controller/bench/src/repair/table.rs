@@ -107,9 +107,9 @@ pub(super) fn goals(trials: &[RepairTrial]) -> Vec<RepairGoal> {
     ]
 }
 
-/// Pairs each run with a fault of the rig with the run without one.
+/// Pairs each run that a fault of the rig has struck with the run without one.
 fn with_and_without(trials: &[RepairTrial]) -> impl Iterator<Item = (&RepairTrial, &RepairTrial)> {
-    trials.iter().filter(|with| with.fault.is_some()).filter_map(|with| {
+    trials.iter().filter(|with| with.fault.is_some() && with.struck).filter_map(|with| {
         let same = |one: &&RepairTrial| {
             one.fault.is_none() && (&one.project, one.agent) == (&with.project, with.agent)
         };
@@ -148,6 +148,7 @@ mod tests {
             origin,
             agent,
             fault: None,
+            struck: false,
             worth,
             why: "because\nof".to_owned(),
             iterations: 1,
@@ -180,7 +181,7 @@ mod tests {
     fn a_rig_fault_that_changes_the_end_or_the_edits_misses_a_goal() {
         let without = trial(BenchAgent::Oracle, BugOrigin::Written, RepairWorth::Repaired);
         let fault = RunFault { fault: "kill-emulator@3ms".to_owned(), run: 2 };
-        let with = RepairTrial { fault: Some(fault), ..without.clone() };
+        let with = RepairTrial { fault: Some(fault), struck: true, ..without.clone() };
         let missed = |with: &RepairTrial| {
             let trials = [without.clone(), with.clone()];
             let missed = goals(&trials).into_iter().filter(|goal| !goal.met);
@@ -191,6 +192,8 @@ mod tests {
         assert!(missed(&otherwise)[0].contains("end otherwise: 1 of 1"));
         let edited = RepairTrial { edits: 2, ..with.clone() };
         assert!(missed(&edited)[0].contains("edits because of a rig fault: 1 of 1"));
+        // A fault that has not struck proves nothing.
+        assert_eq!(missed(&RepairTrial { struck: false, ..edited }), [""; 0]);
         let table = markdown(&[without.clone(), with]);
         assert!(table.contains("| one in each project, and a rig fault | oracle | 1 |"), "{table}");
     }

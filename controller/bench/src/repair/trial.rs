@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -40,6 +40,9 @@ pub(super) struct RepairTrial {
     /// The fault that was injected into it.
     #[serde(default)]
     pub(super) fault: Option<RunFault>,
+    /// A run of the plan tells that the fault has struck.
+    #[serde(default)]
+    pub(super) struck: bool,
     pub(super) worth: RepairWorth,
     /// Why it ended.
     pub(super) why: String,
@@ -87,6 +90,7 @@ pub(super) fn run(
         project: project.name.clone(),
         origin: project.origin,
         agent,
+        struck: has_struck(&shop.folder.join("runs/repairs").join(name).join("results")),
         fault,
         worth,
         why: document["why"].as_str().unwrap_or_default().to_owned(),
@@ -97,6 +101,17 @@ pub(super) fn run(
         own_s: (ms("duration_ms") - ms("busy_ms")).max(0.0) / 1000.0,
         peak_mb,
     })
+}
+
+/// Tells whether a result of a run says that the rig was made to fail.
+fn has_struck(results: &Path) -> bool {
+    let notes = |path: PathBuf| {
+        let result: Value = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
+        result["verdict"]["notes"].as_array().cloned()
+    };
+    let files = fs::read_dir(results).into_iter().flatten().flatten();
+    let mut notes = files.filter_map(|file| notes(file.path())).flatten();
+    notes.any(|note| note.as_str().is_some_and(|note| note.starts_with("injected ")))
 }
 
 fn facts(rows: &[Value]) -> impl Iterator<Item = &Value> {
