@@ -552,6 +552,7 @@ impl EmulatorOwner {
                 shutdown: running.shutdown.as_ref(),
                 program: &self.emulation.program,
                 semihosting: self.emulation.semihosting,
+                known_good: self.emulation.known_good.is_some(),
             })
         };
         self.last_end = Some(event.clone());

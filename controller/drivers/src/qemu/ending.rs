@@ -3,6 +3,11 @@
 //! # Design
 //! The exit of a firmware ends the emulator at once, and may come before the monitor's answer to
 //! "continue". The end of the process decides, not the monitor.
+//!
+//! *A crash of the emulator is the firmware's, if a known-good image does not crash it.* Device models
+//! have defects that a firmware reaches. So a signal that the emulator raises itself is told as an
+//! abort, which the rig confirms by a run of the known-good image and another one of the firmware.
+//! Without such an image it is a failure of the rig.
 
 use jig_model::Cause;
 use jig_model::event::BoardEvent;
@@ -27,6 +32,9 @@ pub(super) struct EndFacts<'a> {
     pub(super) program: &'a str,
     /// Whether the firmware may end the emulator with an exit code.
     pub(super) semihosting: bool,
+    /// Whether a known-good image can tell an emulator that always crashes from one that this firmware
+    /// crashes.
+    pub(super) known_good: bool,
 }
 
 /// QEMU's own words when a Cortex-M core locks up; it aborts then. That is the firmware's
@@ -53,6 +61,15 @@ pub(super) fn classify(facts: &EndFacts<'_>) -> BoardEvent {
         }
         Ending::Signalled(Signal::SIGSYS) if facts.hidden_exit_kills && !complains(facts) => {
             BoardEvent::TargetExit { code: HIDDEN_EXIT_CODE }
+        }
+        // Its own instructions raise these. Access to a device that its model cannot execute does that,
+        // such as a division by a register that holds 0; a known-good image tells.
+        Ending::Signalled(
+            signal @ (Signal::SIGFPE | Signal::SIGSEGV | Signal::SIGBUS | Signal::SIGILL),
+        ) if facts.known_good => {
+            let said = said(facts.stderr);
+            let detail = format!("the emulator died by {signal} while it ran this firmware{said}");
+            BoardEvent::Aborted { detail }
         }
         Ending::Signalled(signal) => {
             let said = said(facts.stderr);
@@ -111,6 +128,7 @@ mod tests {
             shutdown: None,
             program: "qemu-system-arm",
             semihosting: true,
+            known_good: true,
         }
     }
 
@@ -134,6 +152,13 @@ mod tests {
         };
         let own = classify(&own);
         assert!(matches!(own, BoardEvent::Lost { cause: Cause::EmulatorKilled, .. }));
+
+        let crashed = EndFacts { stderr: "", ..facts(Ending::Signalled(Signal::SIGFPE)) };
+        let BoardEvent::Aborted { detail } = classify(&crashed) else { panic!("the rig's") };
+        assert_eq!(detail, "the emulator died by SIGFPE while it ran this firmware");
+        // Without a known-good image nothing shows that the emulator runs another firmware.
+        let crashed = classify(&EndFacts { known_good: false, ..crashed });
+        assert!(matches!(crashed, BoardEvent::Lost { cause: Cause::EmulatorKilled, .. }));
 
         let killed = classify(&facts(Ending::Signalled(Signal::SIGKILL)));
         assert!(matches!(killed, BoardEvent::Lost { cause: Cause::EmulatorKilled, .. }));
