@@ -48,14 +48,7 @@ impl Pattern {
                 span: None,
             });
         }
-        let hir = regex_syntax::ParserBuilder::new()
-            .unicode(false)
-            .utf8(false)
-            .multi_line(true)
-            .crlf(true)
-            .build()
-            .parse(text)
-            .map_err(|error| PatternError::from_syntax(&error))?;
+        let hir = parsed(text).map_err(|error| PatternError::from_syntax(&error))?;
         if hir.properties().minimum_len().is_none_or(|min| min == 0) {
             return Err(PatternError {
                 message: "it can match nothing at all, so it would match at once".to_owned(),
@@ -80,26 +73,13 @@ impl Pattern {
 
     /// Returns how many groups capture.
     pub fn groups(&self) -> usize {
-        regex_syntax::ParserBuilder::new()
-            .unicode(false)
-            .utf8(false)
-            .build()
-            .parse(&self.0)
-            .map_or(0, |hir| hir.properties().explicit_captures_len())
+        parsed(&self.0).map_or(0, |hir| hir.properties().explicit_captures_len())
     }
 
     /// Returns the expression with a group around each part that spells out its text, and no other
     /// group: `(Tests: )\d+( failed)` of `Tests: (\d+) failed`.
     pub fn spelled_groups(&self) -> Option<String> {
-        let hir = regex_syntax::ParserBuilder::new()
-            .unicode(false)
-            .utf8(false)
-            .multi_line(true)
-            .crlf(true)
-            .build()
-            .parse(&self.0)
-            .ok()?;
-        Some(with_spelled_groups(&hir).to_string())
+        Some(with_spelled_groups(&parsed(&self.0).ok()?).to_string())
     }
 
     /// Returns the dialect, for the compiler of the expression.
@@ -121,15 +101,14 @@ impl Pattern {
                 }
             }
         }
-        regex_syntax::ParserBuilder::new()
-            .unicode(false)
-            .utf8(false)
-            .multi_line(true)
-            .crlf(true)
-            .build()
-            .parse(&self.0)
-            .is_ok_and(|hir| open(&hir))
+        parsed(&self.0).is_ok_and(|hir| open(&hir))
     }
+}
+
+/// Parses an expression in the dialect of [`Pattern::dialect`].
+fn parsed(text: &str) -> Result<Hir, regex_syntax::Error> {
+    let mut dialect = regex_syntax::ParserBuilder::new();
+    dialect.unicode(false).utf8(false).multi_line(true).crlf(true).build().parse(text)
 }
 
 /// Most bytes of a class that spells out a letter, such as `[Ff]`.
