@@ -128,8 +128,9 @@ pub(super) fn cut_headline(
 fn suspicious_text(line: &[u8], allowed: &PatternSet) -> Option<String> {
     let text = readable(line);
     let suspicious = |piece: &&str| is_suspicious(piece) && !allowed.matches(piece.as_bytes());
-    let mut pieces = text.split('\n').flat_map(pieces).map(str::trim_ascii);
-    pieces.find(suspicious).map(|piece| quotable(piece).to_owned())
+    let pieces = text.split('\n').flat_map(pieces).map(str::trim_ascii);
+    let mut printed = pieces.filter(|piece| !piece.is_empty());
+    printed.find(suspicious).map(|piece| quotable(piece).to_owned())
 }
 
 #[cfg(test)]

@@ -157,8 +157,10 @@ impl PatternSet {
 }
 
 pub(super) fn finder(pattern: &Pattern) -> Result<meta::Regex, PatternSetError> {
+    // It is asked a few times in a run: a complete automaton would cost more than it saves.
+    let config = meta::Config::new().utf8_empty(false).nfa_size_limit(Some(NFA_LIMIT)).dfa(false);
     meta::Builder::new()
-        .configure(meta::Config::new().utf8_empty(false).nfa_size_limit(Some(NFA_LIMIT)))
+        .configure(config)
         .syntax(Pattern::dialect())
         .build(pattern.as_str())
         .map_err(|error| match error.size_limit() {
