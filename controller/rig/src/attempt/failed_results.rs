@@ -17,7 +17,8 @@ use std::os::unix::fs::FileExt as _;
 
 use crate::console::lines::MAX_LINE;
 use crate::console::{
-    PatternSet, candidate, names_failure, pieces, readable, tells_crash, tells_failure,
+    PatternSet, candidate, counts_failure, names_failure, pieces, readable, tells_crash,
+    tells_failure,
 };
 use crate::judge::ByteRange;
 use crate::results::ReadLines;
@@ -140,7 +141,18 @@ fn failure(line: &[u8], span: &Range<u64>, known: &KnownLines<'_>) -> Option<Str
     if !spelled.iter().any(|part| names_failure(&readable(&line[part.clone()]))) {
         return Some(found);
     }
-    // A failure that the plan expects: only what stands beside it counts.
+    // A failure that the plan expects. A count is expected only with its number, and of other text
+    // what stands beside it counts.
+    let mut unspelled = line.to_vec();
+    let digits = spelled.iter().flat_map(|part| part.clone());
+    digits.for_each(|at| {
+        if unspelled[at].is_ascii_digit() {
+            unspelled[at] = b'0';
+        }
+    });
+    if first_piece(&unspelled, known, counts_failure).is_some() {
+        return Some(found);
+    }
     let ends = spelled.iter().map(|part| part.start).chain([line.len()]);
     let starts = [0].into_iter().chain(spelled.iter().map(|part| part.end));
     let mut beside = starts.zip(ends).filter(|(start, end)| start < end);
@@ -149,11 +161,17 @@ fn failure(line: &[u8], span: &Range<u64>, known: &KnownLines<'_>) -> Option<Str
 
 /// Returns the piece of a text that says that a test failed, or that the firmware crashed.
 fn failure_in(text: &[u8], may_crash: bool, known: &KnownLines<'_>) -> Option<String> {
+    first_piece(text, known, |piece| tells_failure(piece) || may_crash && tells_crash(piece))
+}
+
+/// Returns the first piece of a text that fails and is not allowed.
+fn first_piece(
+    text: &[u8],
+    known: &KnownLines<'_>,
+    fails: impl Fn(&str) -> bool,
+) -> Option<String> {
     let text = readable(text);
-    let failed = |piece: &&str| {
-        let fails = tells_failure(piece) || may_crash && tells_crash(piece);
-        fails && !known.allowed.matches(piece.as_bytes())
-    };
+    let failed = |piece: &&str| fails(piece) && !known.allowed.matches(piece.as_bytes());
     let mut pieces = text.split('\n').flat_map(pieces).map(str::trim_ascii);
     pieces.find(failed).map(|piece| quotable(piece).to_owned())
 }
@@ -239,8 +257,12 @@ mod tests {
             ("Tests: 1 failed, 2 passed", "passed", Some("Tests: 1 failed, 2 passed")),
             ("Tests: 1 failed, 2 passed", "^Tests: .*$", Some("Tests: 1 failed, 2 passed")),
             ("Tests: 1 failed, 2 passed", "1 failed", None),
-            ("Tests: 1 failed, 2 passed", r"\d failed", None),
-            ("Tests: 1 failed, 2 passed", "(?i)FAILED", None),
+            ("Tests: 1 failed, 2 passed", r"\d failed", Some("Tests: 1 failed, 2 passed")),
+            ("Tests: 1 failed, 2 passed", "(?i)FAILED", Some("Tests: 1 failed, 2 passed")),
+            ("Failures: 1", "^Failures:", Some("Failures: 1")),
+            ("Failures: 1", "^Failures: 1$", None),
+            ("3 tests, 1 failure", r"\d+ failures?", Some("3 tests, 1 failure")),
+            ("selftest FAILED", "FAILED", None),
             ("link: FAIL", "link: (PASS|FAIL)", None),
             ("link: FAIL", "link: [A-Z]+", Some("link: FAIL")),
             ("[FAIL] ram, [FAIL] flash", r"\[FAIL\] ram", Some(", [FAIL] flash")),

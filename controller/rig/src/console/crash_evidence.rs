@@ -21,11 +21,12 @@ const PATTERNS: &[&str] = &[
     r"^\W*(?:\w+ )?(?:watchdog|wdt|iwdg|wwdg) (?:reset|timeout|expired|fired|triggered|bite)(?: on (?:core|cpu) ?\d+)? ?(?:!|\*\*)",
     r"\b(?:heap|stack|memory|pool|block|buffer|guard|canary|list|queue)\b.*\b(?:corrupt|overflow|overrun|underflow|smash)\w*\b.*\b(?:at|address|addr)[ :=]+0x[0-9a-f]{4}",
     r"\b(?:hard|bus|usage|mem|memory|memmanage|page|secure|double)[ _]?fault\b.*\b(?:pc|lr|epc|ip|at|addr|address)[ :=]+0x[0-9a-f]{4}",
-    r"\b(?:panic|exception|abort|trap|crash)\b.*\b(?:pc|epc|elr|eip|rip)[ :=]+(?:0x)?[0-9a-f]{8}",
+    r"\b(?:panic|exception|abort|trap|crash)\b.*\b(?:pc|[ms]?epc|elr|eip|rip)[ :=]+(?:0x)?[0-9a-f]{8}",
+    r"\b(?:faulted|segfault|segfaulted|sigsegv|undefinstr|illegal instruction)\b.*\b(?:at|addr|address|pc|[ms]?epc)[ :=]+(?:0x)?[0-9a-f]{8}",
 ];
 
 /// Text of which one stands in each line with evidence.
-pub(super) const HINTS: &str = r"(?:watchdog|wdt|iwdg|wwdg) (?:reset|timeout|expired|fired|triggered|bite)|(?:corrupt|overflow|overrun|underflow|smash|(?:hard|bus|usage|mem|memory|memmanage|page|secure|double)[ _]?fault|panic|exception|\btrap\b)[^\r\n]*(?:0x|pc)|\b(?:cfsr|hfsr|[bmu]fsr|mmfsr|bfar|mmfar|[ms]tval|excvaddr|exccause|epc1|esr_el[0-9]|far_el[0-9]|elr|e?pc|[er]ip|[ms]epc)\b[ :=(]+(?:0x)?[0-9a-f]{4}";
+pub(super) const HINTS: &str = r"(?:watchdog|wdt|iwdg|wwdg) (?:reset|timeout|expired|fired|triggered|bite)|(?:corrupt|overflow|overrun|underflow|smash|(?:hard|bus|usage|mem|memory|memmanage|page|secure|double)[ _]?fault|\bfaulted|segfault|sigsegv|undefinstr|illegal ins|panic|exception|\btrap\b)[^\r\n]*(?:0x|pc)|\b(?:cfsr|hfsr|[bmu]fsr|mmfsr|bfar|mmfar|[ms]tval|excvaddr|exccause|epc1|esr_el[0-9]|far_el[0-9]|elr|e?pc|[er]ip|[ms]epc)\b[ :=(]+(?:0x)?[0-9a-f]{4}";
 
 static EVIDENCE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let ascii = syntax::Config::new().unicode(false).utf8(false).case_insensitive(true);

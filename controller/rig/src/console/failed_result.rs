@@ -30,7 +30,11 @@ const FAILURES: &str = "\
     test_failures failed_tests failing_tests";
 
 /// Words that name failures where they are counted beside words of a test report.
-const ERRORS: &str = "error errors crashed crashes crashing broken aborted hung timeouts timed";
+const ERRORS: &str =
+    "error errors mismatch mismatches crashed crashes crashing broken aborted hung timeouts timed";
+
+/// Words for repetitions of a test, of which errors are a share: `1000 transfers, 3 errors`.
+const ROUNDS: &str = "iterations transfers cycles loops rounds transactions transmissions";
 
 /// Words between a count and what it counts: `2 unit tests have failed`.
 const COUNTED: &str = "\
@@ -124,7 +128,7 @@ const SHORT: usize = 5;
 const DIGITS: usize = 9;
 
 /// Text of which one stands in each line with a failed result that is neither of a framework nor a row.
-pub(super) const HINTS: &str = r"fail|not ok|not pass|error|\bn?ko\b|\bnok\b|unsucc|crash|broken|pass|succe|time(?:d )?out|abort|tbrok|score|\d ok\b|\{\{|(?-i:\bNG\b|\bBAD\b|\b[FEZ]:[^ :]*:|asserts {3}|tests {3}|suites {3})|hang|hung|xpass|\xe2\x9c[\x95-\x98]|\xe2\x9d\x8c|\x00|\x08|\xef[\xbc\xbd]|\xc2\xa0";
+pub(super) const HINTS: &str = r"fail|not ok|not pass|error|mismatch|\bn?ko\b|\bnok\b|unsucc|crash|broken|pass|succe|time(?:d )?out|abort|tbrok|score|\d ok\b|\{\{|(?-i:\bNG\b|\bBAD\b|\b[FEZ]:[^ :]*:|asserts {3}|tests {3}|suites {3})|hang|hung|xpass|\xe2\x9c[\x95-\x98]|\xe2\x9d\x8c|\x00|\x08|\xef[\xbc\xbd]|\xc2\xa0";
 
 /// Tells whether a readable line says that a test failed.
 pub(crate) fn tells_failure(line: &str) -> bool {
@@ -132,18 +136,20 @@ pub(crate) fn tells_failure(line: &str) -> bool {
         return false;
     }
     texts(line, true).any(|text| {
-        let text = text.trim_ascii();
-        let words = words(text);
-        let report = Report { text, about: words.iter().any(is_about), words };
-        is_framework_failure(text)
-            || is_failed_row(text)
-            || report.counts_failures()
-            || report.counts_passes()
+        let report = Report::of(text);
+        is_framework_failure(report.text)
+            || is_failed_row(report.text)
+            || report.counts()
             || report.says_not_ok()
             || report.rules_failed()
+            || report.fails_one_of_several()
             || report.lists_failed()
-            || report.counts_fewer_good()
     })
+}
+
+/// Tells whether a readable line says by a count that a test failed.
+pub(crate) fn counts_failure(line: &str) -> bool {
+    !is_log_of_go(line) && texts(line, true).any(|text| Report::of(text).counts())
 }
 
 /// `    ring_test.go:12: text`: what a test of Go logs. Whether it failed says its result.
@@ -186,7 +192,18 @@ struct Report<'a> {
     about: bool,
 }
 
-impl Report<'_> {
+impl<'a> Report<'a> {
+    fn of(text: &'a str) -> Self {
+        let text = text.trim_ascii();
+        let words = words(text);
+        Self { text, about: words.iter().any(is_about), words }
+    }
+
+    /// Tells whether some failed, or fewer than all passed.
+    fn counts(&self) -> bool {
+        self.counts_failures() || self.counts_passes() || self.counts_fewer_good()
+    }
+
     fn word(&self, at: usize) -> &str {
         self.words.get(at).map_or("", |word| word.text.as_str())
     }
@@ -256,8 +273,19 @@ impl Report<'_> {
             if tries && !plural() {
                 return false;
             }
-            self.is_about_beside(at) || !error && self.has_other_count(at) || alone()
+            self.is_about_beside(at)
+                || !error && self.has_other_count(at)
+                || error && self.is_share_of_rounds(at)
+                || alone()
         })
+    }
+
+    /// `1000 transfers, 3 errors`, `Total errors: 3`.
+    fn is_share_of_rounds(&self, at: usize) -> bool {
+        let rounds = |(index, word): (usize, &Word<'_>)| {
+            listed(ROUNDS, &word.text) && index > 0 && number(&self.words[index - 1]).is_some()
+        };
+        at == 1 && self.word(0) == "total" || self.words.iter().enumerate().any(rounds)
     }
 
     /// Tells whether a word about tests stands in the line, other than the counted one itself.
@@ -387,13 +415,57 @@ impl Report<'_> {
 
     /// A verdict word in the place of a verdict.
     fn rules_failed(&self) -> bool {
-        if self.text.trim_start().starts_with(MARKS) && !self.words.is_empty() {
+        let marked = self.text.starts_with(MARKS) || self.text.ends_with(MARKS);
+        if marked && !self.words.is_empty() {
             return !self.is_excused(0);
         }
         let starts = self.words.first().is_some_and(|first| listed(STARTS, &first.text));
         !starts
             && !self.ends_well()
-            && (self.is_stopped() || (0..self.words.len()).any(|at| self.is_verdict(at)))
+            && (self.is_stopped()
+                || self.ends_badly()
+                || (0..self.words.len()).any(|at| self.is_verdict(at)))
+    }
+
+    /// `tp2 [NG]`, `tp2 : NG`, `tp2 [TIMEOUT]`.
+    fn ends_badly(&self) -> bool {
+        let Some((last, names)) = self.words.split_last() else { return false };
+        let tag = last.before.trim_ascii_end().ends_with('[') && last.after.trim_ascii() == "]";
+        let value = last.before.trim_ascii() == ":" && last.after.is_empty();
+        let judged = tag && listed(STOPS, &last.text) || value && listed("ng ko bad", &last.text);
+        !names.is_empty() && last.capital && judged
+    }
+
+    /// `RAM pass, FLASH fail, EEPROM pass`, `RAM:PASS FLASH:FAIL`: a failed verdict beside a passed
+    /// one of the same form.
+    fn fails_one_of_several(&self) -> bool {
+        const PAIRS: [(&str, &str); 4] =
+            [("pass", "fail"), ("passed", "failed"), ("ok", "fail"), ("ok", "failed")];
+        let verdict = |at: usize| {
+            let word = &self.words[at];
+            let beside = [at - 1, at + 1];
+            let counted = beside
+                .iter()
+                .any(|&near| self.words.get(near).is_some_and(|w| number(w).is_some()));
+            let ends = word.after.is_empty() || word.after.starts_with([' ', ',', ';', '|', '/']);
+            ends && !counted
+        };
+        let alike = |failed: usize, passed: usize| {
+            let (fail, pass) = (&self.words[failed], &self.words[passed]);
+            PAIRS.contains(&(pass.text.as_str(), fail.text.as_str()))
+                && failed.abs_diff(passed) > 1
+                && fail.capital == pass.capital
+                && (fail.capital || pass.text != "ok")
+                && fail.before == pass.before
+        };
+        (1..self.words.len()).any(|failed| {
+            let passed = || (1..self.words.len()).any(|p| alike(failed, p) && verdict(p));
+            listed("fail failed", &self.words[failed].text)
+                && verdict(failed)
+                && !self.is_part_of_name(failed)
+                && !self.is_unreal(failed)
+                && passed()
+        })
     }
 
     /// The line ends with the verdict of a pass: `test_fail_path ... ok`.
@@ -430,6 +502,36 @@ impl Report<'_> {
                     || self.is_tail(at))
             || self.is_tail_of_test(at)
             || self.has_details(at)
+            || self.has_measure(at)
+            || before.ends_with("....") && at > 0 && at + 1 == self.words.len()
+    }
+
+    /// `tp2: FAIL (1.20 V)`, `tp2 .... FAIL 1.20 V`, `[2/2] tp2 FAILED (1.20 V)`: a verdict between
+    /// what was tested and what was measured.
+    fn has_measure(&self, at: usize) -> bool {
+        let word = &self.words[at];
+        let goes_on = |w: &Word<'_>| listed(RETRIES, &w.text) || listed(RECOVERY, &w.text);
+        let Some(next) = self.words.get(at + 1).filter(|_| at > 0 && word.capital) else {
+            return false;
+        };
+        let behind = self.words[at + 1..].iter().filter(|w| w.text != "expected");
+        if behind.chain(&self.words[..at]).any(goes_on) {
+            return false;
+        }
+        let name = self.words[at - 1].raw;
+        let numbered = name.contains(|c: char| c == '_' || c.is_ascii_digit());
+        let numbered = numbered && name.contains(|c: char| c.is_ascii_alphabetic());
+        let before = word.before.trim_ascii();
+        let named = before.is_empty() && numbered && at < SHORT;
+        let joined = before.ends_with([':', '-', '.', '|', '*']);
+        let measure = match word.after.trim_ascii().chars().next() {
+            None => {
+                let value = listed("at expected exp want got rc err code", &next.text);
+                value || number(next).is_some() || is_hex(&next.text)
+            }
+            Some(first) => matches!(first, '(' | ',' | '-' | '*'),
+        };
+        measure && (named || joined)
     }
 
     /// `FAIL`, `*** FAILED ***`, `Some tests failed.`, `Test 3 failed`.

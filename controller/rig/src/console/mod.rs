@@ -47,7 +47,7 @@ pub(crate) use cut_headline::is_cut_headline;
 pub use disk::LogState;
 pub use escape::{Escaper, escape};
 pub use expect::{ExpectError, expect};
-pub(crate) use failed_result::{names_failure, tells_failure};
+pub(crate) use failed_result::{counts_failure, names_failure, tells_failure};
 pub(crate) use fault_reason::{FaultReasons, REASON_LINES};
 pub use follow::{Follow, FollowError, Follower};
 pub use handle::{ConsoleError, ConsoleHandle};

@@ -35,6 +35,7 @@ const PATTERNS: &[&str] = &[
     r"^test (?:sequence|run|session|execution) (?:was )?(?:aborted|interrupted)\b",
     r"^[\w.-]+ FAIL(?:ED)? (?:rc|err|ret|code) ?= ?-?[1-9]\d*$",
     // Exit codes
+    r"^(?:exit|return) (?:code|status)[:= ]+-?0*[1-9]\d*$",
     r"^(?:main(?:\(\))?|program|application|(?:self[ -]?)?tests?(?: [\w-]+)?) (?:has )?(?:exited|finished|ended|completed|terminated|returned) with (?:a |an )?(?:(?:return|exit|error) )?(?:code|status)[:= ]+-?0*[1-9]\d*[.!]?$",
     r"^main(?:\(\))? (?:returned|returns) -?0*[1-9]\d*[.!]?$",
     r"^test[ _][\w.-]+ ?[:,]? ?rc ?= ?-?0*[1-9]\d*$",
