@@ -3,6 +3,8 @@
 //! It resembles GoogleTest and always counts in `test(s)`. A program runs several groups one after
 //! the other, each with a head, its cases and a summary.
 
+use std::collections::BTreeMap;
+
 use jig_model::result::{CaseStatus, ResultFormat};
 
 use super::grammar::{AssertionSigns, FormatSpec, Grammar, starts};
@@ -13,24 +15,17 @@ use crate::console::lines::ReportLine;
 /// Most lines of a failing assertion that are kept as its message.
 const FAILURE_LINES: usize = 6;
 
-/// How many cases were seen.
-#[derive(Debug, Default, Clone, Copy)]
-struct GroupCounts {
-    all: u64,
+/// Most names of a group that are told apart from others.
+const MAX_NAMES: usize = 10_000;
+
+/// The results of a group.
+#[derive(Debug, Default)]
+struct GroupResults {
     passed: u64,
     failed: u64,
     skipped: u64,
-}
-
-impl GroupCounts {
-    fn of(record: &ReportBuilder) -> Self {
-        Self {
-            all: record.decided() as u64,
-            passed: record.count(CaseStatus::Pass),
-            failed: record.count(CaseStatus::Fail),
-            skipped: record.count(CaseStatus::Skip),
-        }
-    }
+    /// How often each name was run: a group may hold a function more than once.
+    runs: BTreeMap<String, u32>,
 }
 
 /// Reads cmocka's lines.
@@ -42,8 +37,9 @@ struct Cmocka {
     /// What the running case's errors said.
     errors: Vec<String>,
     planned: u64,
-    /// Cases of the groups that are over.
-    earlier: GroupCounts,
+    group: GroupResults,
+    /// Failed cases of the groups that are over.
+    failed_before: u64,
     /// The line `N test(s) run` was read: what follows repeats results.
     ran: bool,
 }
@@ -75,12 +71,17 @@ impl Grammar for Cmocka {
                     self.begin_group(group, count, record);
                 } else if let Some(count) = tail(rest) {
                     self.ran = true;
-                    record.compare("tests run", count, record.decided() as u64 - self.earlier.all);
+                    let GroupResults { passed, failed, skipped, .. } = self.group;
+                    record.compare("tests run", count, passed + failed + skipped);
                 } else {
                     return false;
                 }
             }
             "RUN" => {
+                let runs = &mut self.group.runs;
+                if runs.len() < MAX_NAMES || runs.contains_key(rest) {
+                    *runs.entry(rest.to_owned()).or_default() += 1;
+                }
                 let key = self.key(rest);
                 record.begin(&key, &key, line.span);
                 (self.running, self.ran) = (true, false);
@@ -95,23 +96,24 @@ impl Grammar for Cmocka {
             "FAILED" | "SKIPPED" | "ERROR" => {
                 let status = if tag == "SKIPPED" { CaseStatus::Skip } else { CaseStatus::Fail };
                 if let Some(count) = listed(rest) {
-                    let now = GroupCounts::of(record);
                     if status == CaseStatus::Skip {
-                        record.compare("skipped", count, now.skipped - self.earlier.skipped);
-                    } else if count != now.failed - self.earlier.failed {
-                        record.claim(self.earlier.failed + count);
+                        record.compare("skipped", count, self.group.skipped);
+                    } else if count != self.group.failed {
+                        record.claim(self.failed_before.saturating_add(count));
                     }
                 } else if self.ran {
-                    let key = self.key(rest);
-                    record.restate(&key, &key, status, line.span);
+                    // Of a name that was run twice, the list does not say which.
+                    if self.group.runs.get(rest).is_none_or(|&runs| runs < 2) {
+                        let key = self.key(rest);
+                        record.restate(&key, &key, status, line.span);
+                    }
                 } else {
                     self.result(status, rest, line, record);
                 }
             }
             "PASSED" => {
                 let Some(count) = counted(rest, ".").filter(|_| self.ran) else { return false };
-                let now = GroupCounts::of(record);
-                record.compare("passes", count, now.passed - self.earlier.passed);
+                record.compare("passes", count, self.group.passed);
                 record.end();
             }
             _ => return false,
@@ -147,8 +149,9 @@ impl Cmocka {
         }
         self.groups.push(group.to_owned());
         self.ran = false;
-        self.earlier = GroupCounts::of(record);
-        self.planned += count;
+        let over = std::mem::take(&mut self.group);
+        self.failed_before += over.failed;
+        self.planned = self.planned.saturating_add(count);
         record.replan(self.planned);
     }
 
@@ -163,15 +166,23 @@ impl Cmocka {
         self.errors.clear();
         self.running = false;
         let key = self.key(name);
+        let counted = match status {
+            CaseStatus::Pass => &mut self.group.passed,
+            CaseStatus::Skip => &mut self.group.skipped,
+            _ => &mut self.group.failed,
+        };
+        *counted += 1;
         let message = (status != CaseStatus::Pass).then_some(message.as_str());
         let outcome = CaseOutcome { message, ..CaseOutcome::of(status) };
         record.decide(&key, &key, outcome, line.span);
     }
 
     fn key(&self, name: &str) -> String {
-        match self.groups.last().filter(|group| !group.is_empty()) {
-            Some(group) => format!("{group}::{name}"),
-            None => name.to_owned(),
+        let group = self.groups.last().filter(|group| !group.is_empty());
+        let group = group.map(|group| format!("{group}::")).unwrap_or_default();
+        match self.group.runs.get(name) {
+            Some(&nth) if nth > 1 => format!("{group}{name} ({nth})"),
+            _ => format!("{group}{name}"),
         }
     }
 }

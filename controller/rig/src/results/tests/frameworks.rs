@@ -212,6 +212,16 @@ pub(super) const TABLE: &[(&str, &str, &str)] = &[
         "cmocka +x::a +y::a planned=2 end",
     ),
     (
+        "cmocka, a group that fails the second time",
+        "[==========] x: Running 1 test(s).\n[ RUN      ] a\n[       OK ] a\n[==========] x: 1 test(s) run.\n[  PASSED  ] 1 test(s).\n[==========] x: Running 1 test(s).\n[ RUN      ] a\n[  FAILED  ] a\n[==========] x: 1 test(s) run.\n[  PASSED  ] 0 test(s).\n[  FAILED  ] x: 1 test(s), listed below:\n[  FAILED  ] a\n\n 1 FAILED TEST(S)\n",
+        "cmocka -x::a planned=2 end | results go on after the report ended | the report begins again | case x::a started again | case x::a reported as pass and as fail",
+    ),
+    (
+        "cmocka, one function twice",
+        "[==========] x: Running 2 test(s).\n[ RUN      ] a\n[       OK ] a\n[ RUN      ] a\n[  FAILED  ] a\n[==========] x: 2 test(s) run.\n[  PASSED  ] 1 test(s).\n[  FAILED  ] x: 1 test(s), listed below:\n[  FAILED  ] a\n\n 1 FAILED TEST(S)\n",
+        "cmocka +x::a -x::a_(2) planned=2 end",
+    ),
+    (
         "cmocka, crashed",
         "[==========] x: Running 2 test(s).\n[ RUN      ] a\n[       OK ] a\n[ RUN      ] b\n",
         "cmocka +x::a ?x::b planned=2",
