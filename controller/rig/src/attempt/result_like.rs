@@ -8,6 +8,7 @@ use std::io;
 
 use super::failed_results::read_some;
 use crate::console::lines::{LineSplitter, ReportLine, lossy, plain, without_prefix};
+use crate::console::tells_failure;
 use crate::judge::{ByteRange, ResultLike};
 
 /// Most bytes looked at: a result comes last, and a flood must cost nothing.
@@ -100,7 +101,7 @@ fn pattern(text: &str) -> Option<String> {
         let counted = words.get(at + 1) == Some(&"0");
         BAD.contains(&words[at]) && !denied && !counted
     };
-    if (0..words.len()).any(bad) {
+    if (0..words.len()).any(bad) || tells_failure(text) {
         return None;
     }
     // Time stamps and levels differ from run to run.
@@ -152,6 +153,9 @@ mod tests {
     fn a_failure_is_shown_and_not_suggested() {
         let (range, until) = best_line(7, b"3 tests failed, 2 passed\n").unwrap();
         assert_eq!((range.start, range.end, until), (7, 31, None));
+        for line in ["1 of 2 (50%) tests successful", "selftest finished: 2/3 passed"] {
+            assert_eq!(best_line(0, line.as_bytes()).unwrap().1, None, "{line}");
+        }
     }
 
     #[test]

@@ -170,6 +170,13 @@ pub(crate) fn names_failure(text: &str) -> bool {
     tells_failure(text) || words(text).iter().any(word)
 }
 
+/// Tells whether the word at an index is said of none: `No unit tests have failed.`
+pub(super) fn is_of_none(words: &[Word<'_>], at: usize) -> bool {
+    let counted = |word: &&Word<'_>| listed(COUNTED, &word.text) || number(word).is_some();
+    let whole = words[..at].iter().rev().find(|word| !counted(word));
+    whole.is_some_and(|word| matches!(word.text.as_str(), "no" | "none"))
+}
+
 /// Tells whether a word belongs to test reports: one of them, or the name of a test.
 fn is_about(word: &Word<'_>) -> bool {
     listed(ABOUT, &word.text) || word.text.starts_with("test_") || word.text.ends_with("_test")
@@ -724,7 +731,7 @@ impl<'a> Report<'a> {
         let unreal = before
             .take_while(|(index, _)| self.flows(*index, at))
             .any(|(_, word)| listed(UNREAL, &word.text));
-        let none = at > 0 && number(&self.words[at - 1]) == Some(0);
+        let none = at > 0 && number(&self.words[at - 1]) == Some(0) || is_of_none(&self.words, at);
         // A service manager: `[FAILED] Failed to start Network Name Resolution.`
         let service = listed(VERDICTS, self.word(at + 1)) && self.word(at + 2) == "to";
         // `in case of failure: reboot`.

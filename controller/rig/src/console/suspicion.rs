@@ -12,7 +12,7 @@
 //! Only output behind the end of a report is looked at, so speed does not matter here.
 //! `suspicion_lines.toml` holds the lines that the words were chosen by.
 
-use super::failed_result::tells_failure;
+use super::failed_result::{is_of_none, tells_failure};
 use super::lines::without_context;
 use super::words::{Word, is_zero, listed, words};
 
@@ -396,7 +396,8 @@ fn fails(words: &[Word<'_>]) -> bool {
             && matches!(words[at - 1].text.as_str(), "passed" | "pass")
             && word.before.trim().is_empty()
             && next.is_some_and(|n| !n.text.bytes().all(|b| b.is_ascii_digit()));
-        if !listed(FAILED, &word.text) || compound || qualifier || title {
+        let none = is_of_none(words, at);
+        if !listed(FAILED, &word.text) || compound || qualifier || title || none {
             return false;
         }
         // `<... RESULT=fail>`, `##teamcity[testFailed name='x']`.
