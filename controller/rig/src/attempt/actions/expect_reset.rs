@@ -43,7 +43,7 @@ impl Actions<'_> {
         let console = self.console(console);
         let begins = begins.or(self.profile.boot_banner.as_ref());
         let begins = begins.map(|pattern| compile(std::slice::from_ref(pattern))).transpose()?;
-        let driver_tells = self.protocols.control.is_some();
+        let (named, driver_tells) = (begins.is_some(), self.protocols.control.is_some());
         let follower = self.cursor(&console)?.clone();
         let mut changes = board.changes();
         let mut state = board.lines[&console].handle.state();
@@ -64,7 +64,7 @@ impl Actions<'_> {
                 _ = changes.changed() => {}
                 Ok(()) = state.changed() => {}
                 () = board_timeout.run_out(&board) => {
-                    let failure = missed((seen.is_some(), driver_tells), &console, board_timeout);
+                    let failure = missed((seen.is_some(), driver_tells), named, &console, board_timeout);
                     if seen.is_some() {
                         board.claim_reset();
                     }
@@ -100,25 +100,38 @@ impl Actions<'_> {
 }
 
 /// Says what did not come; `came` and `told` say whether the reset came and whether the driver tells of
-/// resets.
+/// resets. Where nobody has named the beginning of a boot, that it is not recognised is no failure of
+/// the target.
 fn missed(
     (came, told): (bool, bool),
+    named: bool,
     console: &ConsoleName,
     timeout: BoardTimeout,
 ) -> ActionFailure {
     let time = timeout.asked();
-    let detail = match (came, told) {
-        (false, true) => format!("the target did not reset itself within {time:?}"),
-        (false, false) => format!(
+    if came && named {
+        let detail = format!(
+            "the target reset itself, and behind that the first line of its next boot was not seen \
+             on console {console} within {time:?}"
+        );
+        return ActionFailure::new(Cause::ExpectMissed, detail);
+    }
+    if came {
+        let detail = format!(
+            "the target reset itself, and where its next boot begins is not known: behind the reset \
+             no boot that begins as the one before was seen on console {console} within {time:?} \
+             (name its first line: expect_reset = 'REGEX' in a plan, or boot_banner of the profile)"
+        );
+        return ActionFailure::new(Cause::Unconfirmed, detail);
+    }
+    let detail = if told {
+        format!("the target did not reset itself within {time:?}")
+    } else {
+        format!(
             "no reset of the target was seen on console {console} within {time:?} (this board does \
              not tell of resets: name the first line behind it by expect_reset = 'REGEX', or by \
              boot_banner of the profile)"
-        ),
-        (true, _) => format!(
-            "the target reset itself, and behind that no boot that begins as the one before was \
-             seen on console {console} within {time:?} (name its first line: expect_reset = \
-             'REGEX', or boot_banner of the profile)"
-        ),
+        )
     };
     ActionFailure::new(Cause::ExpectMissed, detail)
 }
