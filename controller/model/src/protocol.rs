@@ -182,6 +182,12 @@ pub trait DebugPort: Send {
         Box::pin(async { Ok(None) })
     }
 
+    /// Returns the name of the first fault in whose handler the core was reset since this was asked
+    /// last, where that is known.
+    fn reset_in_fault(&mut self) -> Option<String> {
+        None
+    }
+
     /// Lets a core that a post-mortem has left halted run on, and watches it as before. Called only
     /// before a reset or a power-off, so a core that either of them starts needs nothing.
     fn watch_on(&mut self) -> BoxFuture<'_, ()> {

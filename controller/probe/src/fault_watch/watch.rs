@@ -23,6 +23,7 @@ use super::registers::{CurrentRegisters, at_end, sighting, suspicion};
 use super::stopped_core::{story_of, trap_story};
 use super::telling::{RequestSymbols, told};
 use super::trap_watch::standing_in_trap;
+use crate::debug_info::exception_name;
 use crate::post_mortem::Since;
 use crate::{CoreKind, CoreSnapshot, Why, parse_register_dump};
 
@@ -165,6 +166,13 @@ impl DebugPort for WatchHandle {
                 drop(gone_on.await);
             }
         })
+    }
+
+    fn reset_in_fault(&mut self) -> Option<String> {
+        match self.latest.get() {
+            WatchState::Reported(log) => log.take_reset_in().map(exception_name),
+            WatchState::Unknown | WatchState::Failed => None,
+        }
     }
 
     /// Asked of the emulator itself: the thread answers only between two of its waits.

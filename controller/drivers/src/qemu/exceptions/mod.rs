@@ -87,6 +87,14 @@ impl ExceptionLog {
         })
     }
 
+    /// Returns the first fault in whose handler a Cortex-M was reset since this was asked last.
+    pub fn take_reset_in(&self) -> Option<u32> {
+        self.with(|reader| {
+            reader.read();
+            reader.fold.take_reset_in()
+        })
+    }
+
     /// Empties the pipe until the emulator has ended.
     fn follow(&self, waits: &OwnedFd) {
         loop {

@@ -79,6 +79,8 @@ pub(super) struct ExceptionFold {
     /// The exception that a Cortex-M is entering.
     entering: Option<u32>,
     entries: u64,
+    /// The first fault in whose handler the core was reset.
+    reset_in: Option<u32>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -114,8 +116,15 @@ impl ExceptionFold {
         seen
     }
 
-    fn forget(&mut self) {
-        *self = Self { entries: self.entries, ..Self::default() };
+    /// Returns the first fault in whose handler a Cortex-M was reset since this was asked last.
+    pub(super) fn take_reset_in(&mut self) -> Option<u32> {
+        self.reset_in.take()
+    }
+
+    fn reset(&mut self) {
+        let open = self.seen.open.iter().rev().map(|open| open.number);
+        let reset_in = self.reset_in.or_else(|| open.into_iter().find(|&number| is_fault(number)));
+        *self = Self { entries: self.entries, reset_in, ..Self::default() };
     }
 
     fn take_line(&mut self, line: &[u8]) {
@@ -133,7 +142,7 @@ impl ExceptionFold {
                 self.trap(trap);
             }
         } else if line.starts_with(RESET.as_bytes()) {
-            self.forget();
+            self.reset();
         } else if let Ok(line) = str::from_utf8(line) {
             self.cortex_m(line);
         }
@@ -288,6 +297,20 @@ mod tests {
                             ...taking pending nonsecure exception 14\n...loaded new PC 0x41\n";
         assert_eq!(open(&[&*entry(15), tail_chained].concat()), [14]);
         assert_eq!(fold(&[&*entry(3), "CPU Reset (CPU 0)\n"].concat()), Exceptions::default());
+        let reset_in = |text: &str| {
+            let mut fold = ExceptionFold::default();
+            fold.take(text.as_bytes());
+            (fold.take_reset_in(), fold.take_reset_in())
+        };
+        let reset = "CPU Reset (CPU 0)\n";
+        for (text, number) in [
+            ([&*entry(3), reset].concat(), Some(3)),
+            ([&*entry(6), &*entry(15), reset, reset].concat(), Some(6)),
+            ([&*entry(3), &*leave(3), reset].concat(), None),
+            ([&*entry(15), reset, &*entry(3)].concat(), None),
+        ] {
+            assert_eq!(reset_in(&text), (number, None), "{text}");
+        }
         let faults = fold(&[entry(15), leave(15), entry(3), leave(3), entry(5)].concat());
         assert_eq!((faults.faults, faults.handlers), (2, vec![0x130, 0x150]));
         let again = [entry(3), leave(3), entry(3)].concat();

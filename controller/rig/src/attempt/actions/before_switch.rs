@@ -66,7 +66,7 @@ impl Actions<'_> {
     }
 
     /// Returns what became of a crash that the plan expects in this boot.
-    fn expected_crash(&self) -> ExpectedCrash {
+    pub(super) fn expected_crash(&self) -> ExpectedCrash {
         let board = &self.board;
         let file = board.lines.get(&board.results).map(|line| line.file.as_str());
         let progress = self.watched.get(&board.results).map(|progress| *progress.borrow());

@@ -21,7 +21,7 @@ use crate::attempt::abort_condition::abort_condition;
 use crate::attempt::board_timeout::BoardTimeout;
 use crate::attempt::expected_resets::SeenReset;
 use crate::console::{Follower, PatternSet, find_all};
-use crate::judge::ByteRange;
+use crate::judge::{ByteRange, ExpectedCrash};
 use crate::workflow::ActionFailure;
 
 /// Most output of a boot in which the beginning of the next one is looked for.
@@ -73,8 +73,27 @@ impl Actions<'_> {
             }
         };
         board.claim_reset();
+        self.fail_if_crashed().await?;
         self.begin_boot_at(&console, start)?;
         Ok(format!("the target reset itself; its next boot begins at offset {start}"))
+    }
+
+    /// Fails if the target was reset in the handler of a fault, and the plan expects no crash of that
+    /// boot. The handler may have printed nothing, and another boot may be fine.
+    async fn fail_if_crashed(&mut self) -> Result<(), ActionFailure> {
+        let fault = self.protocols.debug.as_mut().and_then(|debug| debug.reset_in_fault());
+        let Some(fault) = fault else { return Ok(()) };
+        // A text that the plan expects is a crash once it is recognised as one. A failure that is found
+        // meanwhile fails the run anyway.
+        drop(self.looked_at_everything().await);
+        if self.expected_crash() != ExpectedCrash::None {
+            return Ok(());
+        }
+        let detail = format!(
+            "the target was reset in its handler of {fault}: it crashed (if that is wanted, expect the \
+             headline of the crash in front of expect_reset)"
+        );
+        Err(ActionFailure::new(Cause::CoreFault, detail))
     }
 
     /// Begins the boot whose output begins at an offset of a console.

@@ -64,7 +64,11 @@ impl Actions<'_> {
             return Err(ActionFailure::new(Cause::PowerFailed, "this place has no reset"));
         };
         match tokio::time::timeout(timeout, reset.reset()).await {
-            Ok(Ok(())) => Ok("reset".to_owned()),
+            Ok(Ok(())) => {
+                // This reset is the plan's, which has looked at the core before it.
+                let _ = self.protocols.debug.as_mut().and_then(|debug| debug.reset_in_fault());
+                Ok("reset".to_owned())
+            }
             // A target that has ended cannot be reset, and the rig is not to blame.
             Ok(Err(error)) => Err(ended(&self.board).unwrap_or_else(|| by_driver(&error))),
             Err(_) => {
