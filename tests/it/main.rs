@@ -18,6 +18,7 @@ mod cli;
 mod console;
 mod console_attach;
 mod console_loss;
+mod coverage;
 mod dice;
 mod explain;
 mod fixtures;

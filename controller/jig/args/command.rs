@@ -28,6 +28,7 @@ fn options(reports: &ReportArgs, faults: &FaultArgs) -> RunOptions {
         recoveries: reports.max_recoveries,
         settle_ms: reports.settle.map(ms),
         inject,
+        coverage: reports.coverage,
     }
 }
 

@@ -80,6 +80,11 @@ pub(crate) struct ReportArgs {
     /// With 0 there is one attempt, and no known-good image is run.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=20))]
     pub(crate) max_recoveries: Option<u32>,
+    /// Find out which source lines are executed; emulated boards only
+    ///
+    /// The run keeps them as coverage.json, and as coverage.info for programs that read lcov.
+    #[arg(long)]
+    pub(crate) coverage: bool,
     /// Compare with an earlier JSON report: tells regressions from known failures
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) baseline: Option<PathBuf>,

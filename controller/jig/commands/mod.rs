@@ -3,6 +3,7 @@
 pub(crate) mod boards;
 mod check;
 pub(crate) mod console;
+mod coverage;
 pub(crate) mod discover;
 pub(crate) mod doctor;
 mod execute;

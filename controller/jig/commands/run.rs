@@ -14,6 +14,7 @@ use jig_rig::report::baseline::{self, ChangeKind};
 use jig_rig::report::{RunReport, json, junit, summary, tap};
 use jig_rig::store::{RunDir, RunRecord, read_whole};
 
+use super::coverage;
 use super::execute::{ended_run, execute};
 use super::open_lab;
 use super::report_file::{self, is_standard_output};
@@ -59,16 +60,30 @@ fn carry_out(
     for request in shown {
         screen.out(text_of(request.format, &report)?.trim_end());
     }
+    let covered = reports.coverage.then(|| coverage::of_run(&dir)).transpose();
     if screen.json() {
-        screen.out(json(&report).map_err(|e| Failure::of(Fault::Bug, &e))?.trim_end());
+        let text = match &covered {
+            Ok(Some(covered)) => {
+                coverage::document(&report, covered).map_err(|e| Failure::of(Fault::Bug, &e))?
+            }
+            _ => json(&report).map_err(|e| Failure::of(Fault::Bug, &e))?,
+        };
+        screen.out(text.trim_end());
     } else {
         show_verdict(screen, &record);
+        if let Ok(Some(covered)) = &covered {
+            coverage::show(screen, &dir, covered);
+        }
         if let Some(old) = &baseline {
             show_changes(screen, old, &record);
         }
     }
     // Behind the verdict: a pipe may wait for its reader.
     let mut code = report.exit_code();
+    if let Err(failure) = covered {
+        screen.failure_beside(&failure);
+        code = if code == PASS { failure.exit_code() } else { code };
+    }
     for request in files {
         if let Err(failure) = write_report(request, &report) {
             screen.failure_beside(&failure);

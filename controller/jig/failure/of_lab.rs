@@ -156,6 +156,10 @@ impl From<CommandError> for Failure {
                 failure.help(format!("{} (all faults: jig inject --list)", error.help))
             }
             CommandError::NoConsole(error) => error.into(),
+            CommandError::NoCoverage(_) => failure.help(
+                "run the image on an emulated Arm or RISC-V microcontroller (jig boards lists them), \
+                 or leave out --coverage",
+            ),
             CommandError::Attach(error) => error.into(),
             CommandError::Run(error) => error.into(),
             CommandError::Power(error) => error.into(),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use jig_drivers::flasher::CommandFlasherFactory;
 use jig_drivers::host::LocalHost;
 use jig_drivers::power::{OutletFactory, PowerContext};
+use jig_drivers::qemu::CodeCollector;
 use jig_drivers::reset::CommandResetFactory;
 use jig_drivers::serial::ConsolesFactory;
 use jig_model::Fault;
@@ -21,8 +22,12 @@ use crate::{Catalogue, Lab};
 
 /// The parts on a board itself, in the order in which a binding joins them: what flashes a board
 /// stands before the probe that has to let go of it.
-pub(crate) const BOARD_FACTORIES: &[&dyn PartFactory] =
-    &[&WatchedEmulator, &EmulatedProbeFactory, &CommandFlasherFactory, &ProbeFactory];
+pub(crate) const BOARD_FACTORIES: &[&dyn PartFactory] = &[
+    &WatchedEmulator { code: None },
+    &EmulatedProbeFactory,
+    &CommandFlasherFactory,
+    &ProbeFactory,
+];
 
 /// The parts round it, which stand before its power; joined behind the rig's power devices.
 pub(crate) const OUTER_FACTORIES: &[&dyn PartFactory] = &[&CommandResetFactory, &ConsolesFactory];
@@ -39,13 +44,18 @@ fn join<'p>(
 pub(crate) struct PlaceParts {
     pub(crate) catalogue: Arc<Catalogue>,
     pub(crate) context: PowerContext,
+    /// Collects the code that emulated boards execute, if that is wanted.
+    pub(crate) code: Option<CodeCollector>,
 }
 
 impl DriverFactory for PlaceParts {
     fn bind(&self, context: BindContext) -> Result<Protocols, DriverError> {
         let (devices, around) = (&self.catalogue.rig.power, self.context.clone());
         let outlets = OutletFactory { devices, context: around };
-        let inner = BOARD_FACTORIES.iter().copied().chain([&outlets as &dyn PartFactory]);
+        let emulator = WatchedEmulator { code: self.code.clone() };
+        let first: &dyn PartFactory = &emulator;
+        let board = [first].into_iter().chain(BOARD_FACTORIES[1..].iter().copied());
+        let inner = board.chain([&outlets as &dyn PartFactory]);
         join(&context, inner.chain(OUTER_FACTORIES.iter().copied()))
     }
 }
@@ -90,6 +100,7 @@ impl Lab {
 
     /// Returns what binds the places of a run.
     pub(crate) fn parts(&self) -> PlaceParts {
-        PlaceParts { catalogue: Arc::clone(&self.catalogue), context: self.power_context() }
+        let (catalogue, context) = (Arc::clone(&self.catalogue), self.power_context());
+        PlaceParts { catalogue, context, code: None }
     }
 }

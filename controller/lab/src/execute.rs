@@ -18,9 +18,10 @@ use tokio::sync::mpsc;
 
 use crate::beside::BoundPlace;
 use crate::console_name::beside_primary;
+use crate::coverage::measured;
 use crate::{
-    AttachError, CatalogueError, CheckError, Lab, NoConsole, PowerCommandError, ProbeCommandError,
-    RunError,
+    AttachError, CatalogueError, CheckError, Lab, NoConsole, NoCoverage, PowerCommandError,
+    ProbeCommandError, RunError,
 };
 
 /// Says why a command was not carried out.
@@ -43,6 +44,9 @@ pub enum CommandError {
     /// The board has no such console.
     #[error(transparent)]
     NoConsole(#[from] NoConsole),
+    /// Coverage cannot be measured there.
+    #[error(transparent)]
+    NoCoverage(#[from] NoCoverage),
     /// The command did not attach to a console, or was broken off.
     #[error(transparent)]
     Attach(#[from] AttachError),
@@ -66,7 +70,7 @@ impl CommandError {
         match self {
             Self::Catalogue(error) => error.fault(),
             Self::Plan(_) => Fault::Profile,
-            Self::NoFault { .. } | Self::NoConsole(_) => Fault::Usage,
+            Self::NoFault { .. } | Self::NoConsole(_) | Self::NoCoverage(_) => Fault::Usage,
             Self::Attach(error) => error.fault(),
             Self::Run(error) => error.fault(),
             Self::Power(error) => error.fault(),
@@ -172,7 +176,9 @@ impl Lab {
         events: Arc<dyn EventSink>,
         cancel: CancelToken,
     ) -> Result<Reply, CommandError> {
-        let RunOptions { repeat, recoveries: max_recoveries, settle_ms, inject } = options;
+        let RunOptions { repeat, recoveries: max_recoveries, settle_ms, inject, coverage } =
+            options;
+        let here = if coverage { measured(here)? } else { here };
         let settle = settle_ms.map(Duration::from_millis).or(plan.settle);
         let plan = Plan { settle, ..plan };
         let parse = |text: String| {

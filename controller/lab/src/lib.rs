@@ -13,6 +13,7 @@ mod checks;
 mod config;
 mod console;
 mod console_name;
+mod coverage;
 mod execute;
 mod faults;
 mod health;
@@ -31,6 +32,7 @@ pub use self::catalogue::{Boards, Catalogue, CatalogueError, Source, Unreadable,
 pub use self::checks::ChecksError;
 pub use self::config::LabConfig;
 pub use self::console_name::NoConsole;
+pub use self::coverage::NoCoverage;
 pub use self::execute::CommandError;
 pub use self::faults::InjectError;
 pub use self::health::{CheckError, health_policy};

@@ -23,7 +23,7 @@ use jig_rig::workflow::CancelToken;
 use crate::beside::{BoundPlace, RigBeside};
 use crate::faults::Faults;
 use crate::hold::hold;
-use crate::{BindError, CatalogueError, InjectError, Lab, bind, health_policy};
+use crate::{BindError, CatalogueError, InjectError, Lab, bind, coverage, health_policy};
 
 /// How long a run waits for a place that another process uses: long enough for the run before
 /// in a loop of runs, short enough for a person who forgot a debugger.
@@ -180,7 +180,8 @@ impl Lab {
         let failing = faults.as_ref().map(|faults| faults.round(&here.parts, by_device));
         let factory: &dyn DriverFactory = &here.parts;
         let factory = failing.as_ref().map_or(factory, |failing| failing as &dyn DriverFactory);
-        let spares = self.spares(&here)?;
+        let mut spares = self.spares(&here)?;
+        spares.iter_mut().for_each(|spare| spare.parts.code.clone_from(&here.parts.code));
         let spare: Vec<_> = spares.iter().map(|spare| spare.dut_spec(&spare.parts)).collect();
         let (lab, places) = (RigBeside::new(self), self.catalogue.places());
         // An emulated board is a new one for each run; of a real one there is one. With it go
@@ -214,6 +215,11 @@ impl Lab {
         let record = record?;
         let id = record.id.as_str();
         let dir = store.open(id).or_else(|_| RunStore::new(lost_runs()).open(id))?.dir;
+        if let Some(code) = &here.parts.code
+            && let Err(error) = coverage::keep(&dir, &record, code)
+        {
+            tracing::warn!(error = chain(&error), "the coverage of the run was not kept");
+        }
         if let Err(error) = store.prune(self.catalogue.retention(), jiff::Timestamp::now()) {
             tracing::warn!(error = chain(&error), "old runs were not removed");
         }

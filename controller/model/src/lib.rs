@@ -7,6 +7,7 @@
 pub mod capture_service;
 pub mod cause;
 pub mod command;
+pub mod coverage;
 pub mod debug;
 pub mod diagnostic;
 pub mod document;

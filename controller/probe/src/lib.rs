@@ -15,6 +15,7 @@ mod fault_watch;
 mod flash;
 mod gdb;
 mod glasgow;
+mod line_coverage;
 mod listing;
 mod post_mortem;
 mod ranges;
@@ -43,6 +44,7 @@ pub use jig_model::debug::{
     MemoryWidth, RegisterValue,
 };
 pub use jig_model::image::{Payload, Segment};
+pub use line_coverage::line_coverage;
 pub use listing::{ProbeInfo, list_probes};
 pub use post_mortem::{Why, explain};
 pub use ranges::SnapshotCoverage;

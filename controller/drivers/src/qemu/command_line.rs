@@ -14,8 +14,10 @@ pub(super) struct FarEnds<'a> {
     pub(super) monitor: i32,
     /// Descriptors of the debug channels, if there are any: gdb stub, qtest, second monitor.
     pub(super) debug: Option<[i32; 3]>,
-    /// Descriptor of the pipe for exceptions and copies of the consoles' output, if there is one.
-    pub(super) exceptions: Option<i32>,
+    /// Descriptor of the pipe for what the emulator logs, if there is one.
+    pub(super) log: Option<i32>,
+    /// Descriptor of the pipe for copies of the consoles' output, which may be the same.
+    pub(super) copies: Option<i32>,
     /// Names of the FIFOs, one per console that the emulator carries, in the profile's order.
     pub(super) consoles: Vec<&'a Path>,
 }
@@ -51,15 +53,16 @@ pub(super) fn arguments(
     if let Some([gdb, qtest, monitor]) = ends.debug {
         debug_channels(&mut args, gdb, qtest, monitor);
     }
-    let exceptions = ends.exceptions.map(|fd| format!("/proc/self/fd/{fd}"));
-    if let Some(path) = &exceptions {
-        push(&mut args, &["-D", path]);
+    let path_of = |fd: i32| format!("/proc/self/fd/{fd}");
+    if let Some(log) = ends.log {
+        push(&mut args, &["-D", &path_of(log)]);
     }
+    let copies = ends.copies.map(path_of);
     for (console, path) in own_consoles(profile).zip(&ends.consoles) {
         let id = format!("jig-{}", console.name);
         let mut chardev: OsString = format!("pipe,id={id},path=").into();
         chardev.push(path_text(path, true));
-        if let Some(path) = &exceptions {
+        if let Some(path) = &copies {
             chardev.push(format!(",logfile={path},logappend=on"));
         }
         args.extend(["-chardev".into(), chardev]);
@@ -287,7 +290,8 @@ mod tests {
             let profile = BoardProfile::parse("x.toml", &text(console), &sets)
                 .unwrap_or_else(|problems| panic!("{problems}"));
             let paths: Vec<_> = profile.consoles.iter().map(|_| Path::new("/c")).collect();
-            let ends = FarEnds { monitor: 3, debug: None, exceptions: None, consoles: paths };
+            let ends =
+                FarEnds { monitor: 3, debug: None, log: None, copies: None, consoles: paths };
             let ports = BTreeMap::new();
             let places =
                 PlaceholderValues { image: None, image_set: Path::new("/"), ports: &ports };

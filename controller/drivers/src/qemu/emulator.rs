@@ -21,6 +21,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 use super::command_line::loads;
 use super::debug::{ChannelPairs, DebugChannels, NearEnds};
 use super::ending::{EndFacts, classify};
+use super::exceptions::{CodeCollector, ExceptionLog};
 use super::instance::{ANSWER, GREETING, Instance};
 use super::machine::Machine;
 use super::monitor::{Arrival, MachineEvent, MonitorError};
@@ -41,6 +42,19 @@ impl QemuFactory {
         &self,
         context: BindContext,
     ) -> Result<(Protocols, Machine), DriverError> {
+        self.bind_with_code(context, None)
+    }
+
+    /// As [`QemuFactory::bind_with_machine`]; `code` collects what each watched launch executes, if
+    /// its watcher has the emulator list it.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn bind_with_code(
+        &self,
+        context: BindContext,
+        code: Option<CodeCollector>,
+    ) -> Result<(Protocols, Machine), DriverError> {
         let Some(emulation) = context.profile.emulation.clone() else {
             let message = format!("board {} has no [emulation] in its profile", context.profile.id);
             return Err(DriverError::new(Cause::PowerFailed, message));
@@ -58,6 +72,7 @@ impl QemuFactory {
             instance: None,
             launches: 0,
             watcher: None,
+            code,
             last_end: None,
         };
         tokio::spawn(owner.run(inbox));
@@ -188,6 +203,8 @@ pub(super) struct EmulatorOwner {
     pub(super) instance: Option<Running>,
     launches: u32,
     watcher: Option<Watcher>,
+    /// Collects the code that watched launches execute.
+    code: Option<CodeCollector>,
     /// What the end of the last instance meant, if it ended by itself.
     last_end: Option<BoardEvent>,
 }
@@ -374,9 +391,10 @@ impl EmulatorOwner {
             let message = "make the debug channels' sockets";
             DriverError::new(Cause::EmulatorRefused, message).with_source(error)
         })?;
-        let (context, emulation) = (&self.context, &self.emulation);
+        let (context, emulation) = (&self.context, (&self.emulation, &self.part));
+        let with_code = self.code.is_some() && self.watcher.is_some();
         let launched =
-            Instance::launch(context, (emulation, &self.part), image, self.launches, pairs).await?;
+            Instance::launch(context, emulation, image, self.launches, pairs, with_code).await?;
         self.context.sink.event(BoardEvent::Power { state: PowerState::On });
         Ok(launched)
     }
@@ -427,8 +445,18 @@ impl EmulatorOwner {
     async fn power_off(&mut self) {
         let Some(mut running) = self.instance.take() else { return };
         running.instance.process.kill().await;
+        self.keep_code(&running);
         self.context.sink.drained().await;
         self.context.sink.event(BoardEvent::Power { state: PowerState::Off });
+    }
+
+    /// Keeps what a launch that has ended has executed.
+    fn keep_code(&self, running: &Running) {
+        let Some((collector, image)) = self.code.as_ref().zip(self.image.as_ref()) else { return };
+        let log = running.instance.exceptions.as_ref();
+        if let Some(code) = log.and_then(ExceptionLog::executed) {
+            collector.add(&image.sha256, &code);
+        }
     }
 
     /// Resets so that no byte of the old boot can be taken for one of the new: the machine
@@ -555,6 +583,7 @@ impl EmulatorOwner {
                 known_good: self.emulation.known_good.is_some(),
             })
         };
+        self.keep_code(&running);
         self.last_end = Some(event.clone());
         self.context.sink.drained().await;
         self.context.sink.event(event);
@@ -567,6 +596,7 @@ impl EmulatorOwner {
         self.last_end = Some(event.clone());
         self.context.sink.event(event);
         running.instance.process.kill().await;
+        self.keep_code(&running);
         self.context.sink.drained().await;
         self.context.sink.event(BoardEvent::Power { state: PowerState::Off });
     }

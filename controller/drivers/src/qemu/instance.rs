@@ -67,6 +67,7 @@ impl Instance {
         image: Option<&Image>,
         serial: u32,
         debug: Option<ChannelPairs>,
+        with_code: bool,
     ) -> Result<Self, DriverError> {
         let failed = |what: &'static str| {
             move |error: io::Error| {
@@ -87,11 +88,14 @@ impl Instance {
             inherit.extend(far);
             near
         });
-        let exceptions = debug.is_some().then(ExceptionLog::make).transpose();
+        let exceptions = debug.is_some().then(|| ExceptionLog::make(with_code)).transpose();
         let exceptions = exceptions.map_err(failed("make the pipe for the core's exceptions"))?;
-        let (exceptions, exceptions_far) = exceptions.unzip();
-        let exceptions_fd = exceptions_far.as_ref().map(AsRawFd::as_raw_fd);
-        inherit.extend(exceptions_far);
+        let (exceptions, log_far) = exceptions.unzip();
+        let (log_far, copies_far) = log_far.map(|far| (far.log, far.copies)).unzip();
+        let copies_far = copies_far.flatten();
+        let log_fd = log_far.as_ref().map(AsRawFd::as_raw_fd);
+        let copies_fd = copies_far.as_ref().map(AsRawFd::as_raw_fd).or(log_fd);
+        inherit.extend(log_far.into_iter().chain(copies_far));
         let stderr_path = context.evidence.join(format!("emulator-{serial}.stderr"));
         let stderr = open_log(&stderr_path).map_err(|error| {
             DriverError::new(Cause::StorageFailed, format!("write {}", stderr_path.display()))
@@ -119,7 +123,8 @@ impl Instance {
         let far = FarEnds {
             monitor: inherit[0].as_raw_fd(),
             debug: debug_far,
-            exceptions: exceptions_fd,
+            log: log_fd,
+            copies: copies_fd,
             consoles: ends.iter().map(ConsoleEnds::path).collect(),
         };
         let image_set = image_set_dir(context, emulation)?;

@@ -36,6 +36,8 @@ mod trial;
 
 pub use control_lock::{ControlHeld, ControlLock};
 pub use emulator::QemuFactory;
-pub use exceptions::{ExceptionLog, Exceptions, OpenException, TrapTaken};
+pub use exceptions::{
+    CodeCollector, ExceptionLog, Exceptions, ExecutedCode, OpenException, TrapTaken,
+};
 pub use machine::Machine;
 pub use order::{AtLaunch, Launched, Ready, Watcher};

@@ -154,6 +154,9 @@ pub struct RunOptions {
     /// Faults to inject, each as `NAME[=ARG][@WHEN][,every]`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inject: Vec<String>,
+    /// Whether the lines that are executed are found out and kept with the run.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub coverage: bool,
 }
 
 fn once() -> u32 {
@@ -162,7 +165,13 @@ fn once() -> u32 {
 
 impl Default for RunOptions {
     fn default() -> Self {
-        Self { repeat: once(), recoveries: None, settle_ms: None, inject: Vec::new() }
+        Self {
+            repeat: once(),
+            recoveries: None,
+            settle_ms: None,
+            inject: Vec::new(),
+            coverage: false,
+        }
     }
 }
 

@@ -28,6 +28,7 @@ fn commands() -> Vec<Command> {
         recoveries: Some(0),
         settle_ms: Some(500),
         inject: vec!["kill-emulator@2s".to_owned()],
+        coverage: true,
     };
     let image = Some("app.elf".into());
     let mut commands = vec![

@@ -63,6 +63,18 @@ pub(crate) struct CodePlace {
     pub(crate) line: Option<u32>,
 }
 
+/// A piece of code that belongs to one line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LineRow {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) file: String,
+    pub(crate) line: u32,
+}
+
+/// Most pieces of code that are read; a firmware of 16 MiB has as many.
+const MAX_ROWS: usize = 4 << 20;
+
 /// What an image says about its addresses: functions, source lines, how to unwind, code.
 ///
 /// Owns copies of what it needs; addresses are those the code runs at. It can be sent to
@@ -258,6 +270,23 @@ impl Symbols {
     /// Returns start and end of each function, in ascending order.
     pub(super) fn function_ranges(&self) -> impl Iterator<Item = (u64, u64)> {
         self.functions.iter().map(|function| (function.start, function.end))
+    }
+
+    /// Lists the lines of all code, and tells whether there are more than are read.
+    pub(crate) fn line_rows(&self) -> (Vec<LineRow>, bool) {
+        let Some(Ok(rows)) =
+            self.lines.as_ref().map(|lines| lines.find_location_range(0, u64::MAX))
+        else {
+            return (Vec::new(), false);
+        };
+        let mut read = rows.take(MAX_ROWS + 1).filter_map(|(start, len, location)| {
+            let (file, line) = (shorten(location.file?), location.line?);
+            let end = start.checked_add(len)?;
+            (line > 0 && len > 0).then_some(LineRow { start, end, file, line })
+        });
+        let rows: Vec<_> = read.by_ref().take(MAX_ROWS).collect();
+        let cut = read.next().is_some();
+        (rows, cut)
     }
 
     /// Returns the calls the address lies in, innermost first: more than one where the

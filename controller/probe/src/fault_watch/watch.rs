@@ -5,8 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use jig_drivers::qemu::debug::{ChannelError, DebugChannels, Packets, Stop};
-use jig_drivers::qemu::{ControlLock, ExceptionLog, Launched, Machine, QemuFactory};
+use jig_drivers::qemu::debug::{ChannelError, DebugChannels, LogItem, Packets, Stop};
+use jig_drivers::qemu::{
+    CodeCollector, ControlLock, ExceptionLog, Launched, Machine, QemuFactory,
+};
 use jig_model::Cause;
 use jig_model::event::BoardEvent;
 use jig_model::post_mortem::{FaultSighting, PostMortem};
@@ -15,6 +17,7 @@ use jig_model::protocol::{
     BindContext, BoxFuture, DebugPort, DriverError, PartFactory, PostMortemRequest, Power,
     PowerState, Protocols,
 };
+use jig_model::rig_file::Place;
 use tokio::sync::oneshot;
 
 use super::capture::{CortexM, capture_riscv};
@@ -37,17 +40,33 @@ const MOST_FAULTS: u32 = 3;
 const STEP: Duration = Duration::from_secs(1);
 
 /// Offers boards as QEMU machines whose faults are explained, where the profile says how.
-pub struct WatchedEmulator;
+#[derive(Debug, Clone, Default)]
+pub struct WatchedEmulator {
+    /// Collects the code that a board executes, if that is wanted.
+    pub code: Option<CodeCollector>,
+}
+
+impl WatchedEmulator {
+    /// Tells whether the code that a board executes can be collected at a place.
+    pub fn collects_code(profile: &BoardProfile, place: &Place) -> bool {
+        joins(profile, place) && WatchedCore::of(profile).is_some()
+    }
+}
+
+/// Tells whether a place is an emulator that is given its image when it is launched.
+fn joins(profile: &BoardProfile, place: &Place) -> bool {
+    place.is_emulated() && profile.deploy_at(place) != Some(Deploy::Probe)
+}
 
 impl PartFactory for WatchedEmulator {
     fn join(&self, context: &BindContext, built: Protocols) -> Result<Protocols, DriverError> {
-        let by_probe = context.profile.deploy_at(&context.place) == Some(Deploy::Probe);
-        if !context.place.is_emulated() || by_probe {
+        if !joins(&context.profile, &context.place) {
             return Ok(built);
         }
         let profile = Arc::clone(&context.profile);
         let core = WatchedCore::of(&profile);
-        let (mut protocols, machine) = QemuFactory.bind_with_machine(context.clone())?;
+        let code = self.code.clone();
+        let (mut protocols, machine) = QemuFactory.bind_with_code(context.clone(), code)?;
         let registers = CurrentRegisters::new(machine.clone());
         // What a debugger would find is not said of every board.
         let Some(core) = core else {
@@ -303,7 +322,7 @@ impl FaultWatch {
     /// Sets the breakpoints while the machine stands, and lets it go.
     fn begin(&self, launched: Launched) -> Option<Launch> {
         let Launched { mut channels, exceptions, control, ready } = launched;
-        let prepared = self.prepare(&mut channels);
+        let prepared = self.prepare(&mut channels, exceptions.takes_code());
         let state = match &prepared {
             Ok(None) => WatchState::Unknown,
             Ok(Some(_)) => WatchState::Reported(exceptions.clone()),
@@ -335,9 +354,16 @@ impl FaultWatch {
     fn prepare(
         &self,
         channels: &mut DebugChannels,
+        with_code: bool,
     ) -> Result<Option<(LaunchedCore, Vec<u32>)>, ChannelError> {
-        let Some(core) = self.core_of(channels)? else { return Ok(None) };
-        channels.monitor.log_exceptions()?;
+        let core = self.core_of(channels)?;
+        let exceptions = core.is_some().then_some(LogItem::Exceptions);
+        let items: Vec<_> =
+            exceptions.into_iter().chain(with_code.then_some(LogItem::Code)).collect();
+        if !items.is_empty() {
+            channels.monitor.log(&items)?;
+        }
+        let Some(core) = core else { return Ok(None) };
         let handlers = self.arm(&core, channels).unwrap_or_else(|error| {
             tracing::debug!(%error, "faults of this boot are not caught");
             Vec::new()

@@ -28,7 +28,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 pub use gdb::{Gdb, GdbStats, Packets, Stop};
-pub use monitor::{DebugMonitor, ResetSeen};
+pub use monitor::{DebugMonitor, LogItem, ResetSeen};
 pub use qtest::{Access, Qtest, QtestStats};
 pub use stream::ChannelError;
 

@@ -32,6 +32,24 @@ pub struct DebugMonitor {
     seen: ResetSeen,
 }
 
+/// Something that the emulator can log of its core.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogItem {
+    /// The exceptions that it takes, and its resets.
+    Exceptions,
+    /// The instructions that it executes, each once.
+    Code,
+}
+
+impl LogItem {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Exceptions => "int,cpu_reset",
+            Self::Code => "in_asm",
+        }
+    }
+}
+
 impl DebugMonitor {
     pub(super) fn new(socket: UnixStream) -> Result<Self, ChannelError> {
         let stream = ChannelStream::new(socket, NAME, MAX_LINE)?;
@@ -73,17 +91,18 @@ impl DebugMonitor {
         Ok(answer.as_str().unwrap_or_default().to_owned())
     }
 
-    /// Has the emulator report the exceptions that its core takes, and its resets.
+    /// Has the emulator log what its core does, and nothing else.
     ///
     /// # Errors
     /// The channel fails, or the emulator refuses.
-    pub fn log_exceptions(&mut self) -> Result<(), ChannelError> {
-        let command = "log int,cpu_reset";
-        match self.ask(command)?.trim() {
+    pub fn log(&mut self, items: &[LogItem]) -> Result<(), ChannelError> {
+        let items: Vec<_> = items.iter().map(|item| item.name()).collect();
+        let command = format!("log {}", items.join(","));
+        match self.ask(&command)?.trim() {
             "" => Ok(()),
             answer => Err(ChannelError::Refused {
                 channel: NAME,
-                what: command.to_owned(),
+                what: command,
                 answer: quote(answer.as_bytes()),
             }),
         }

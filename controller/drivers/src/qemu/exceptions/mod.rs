@@ -13,10 +13,16 @@
 //! *Off until a watcher asks for it.* The pipe is there from the launch on. The lines begin when the
 //! watcher has found a core whose exceptions it knows (`log int,cpu_reset` of the monitor).
 //!
+//! *Where the emulator also lists the code that it executes, the copies have a pipe of their own.* Output
+//! of a firmware could else be taken for such a list. Then the order is known from batch to batch only:
+//! what is printed in the batch of a fault counts as printed in front of it, so that no fault is
+//! overlooked.
+//!
 //! *The reader works in batches.* A reader that wakes up for each line would cost the emulator more
 //! than the line. The pipe holds 20 ms of the fastest known interrupt storm; when it is full, the
 //! emulator waits for the reader.
 
+mod executed;
 mod summary;
 
 use std::io;
@@ -30,6 +36,7 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::{pipe2, read};
 
+pub use executed::{CodeCollector, ExecutedCode};
 use summary::ExceptionFold;
 pub use summary::{Exceptions, OpenException, TrapTaken};
 
@@ -51,6 +58,8 @@ pub struct ExceptionLog(Arc<Mutex<LogReader>>);
 
 struct LogReader {
     pipe: OwnedFd,
+    /// Copies of the consoles' output, where they have a pipe of their own.
+    copies: Option<OwnedFd>,
     fold: ExceptionFold,
     chunk: Vec<u8>,
 }
@@ -62,15 +71,24 @@ enum PipeState {
     Ended,
 }
 
+/// The ends of the pipes that the emulator inherits.
+pub(super) struct FarLogEnds {
+    pub(super) log: OwnedFd,
+    /// For copies of the consoles' output; without one they go to the log.
+    pub(super) copies: Option<OwnedFd>,
+}
+
 impl ExceptionLog {
-    /// Makes the pipe and the thread that reads it; returns the end that the emulator inherits.
-    pub(super) fn make() -> io::Result<(Self, OwnedFd)> {
-        let (pipe, far) = pipe2(OFlag::O_CLOEXEC)?;
-        fcntl(&pipe, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
-        // A smaller pipe is slower, not wrong: some hosts allow less.
-        let _ = fcntl(&pipe, FcntlArg::F_SETPIPE_SZ(CAPACITY));
-        let waits = pipe.try_clone()?;
-        let reader = LogReader { pipe, fold: ExceptionFold::default(), chunk: vec![0; CHUNK] };
+    /// Makes the pipes and the thread that reads them. `with_code` says that the emulator will also
+    /// list the code that it executes.
+    pub(super) fn make(with_code: bool) -> io::Result<(Self, FarLogEnds)> {
+        let (pipe, log_far) = pipe()?;
+        let (copies, copies_far) = with_code.then(self::pipe).transpose()?.unzip();
+        let far = FarLogEnds { log: log_far, copies: copies_far };
+        let mut waits = vec![pipe.try_clone()?];
+        waits.extend(copies.as_ref().map(OwnedFd::try_clone).transpose()?);
+        let fold = ExceptionFold::new(with_code);
+        let reader = LogReader { pipe, copies, fold, chunk: vec![0; CHUNK] };
         let log = Self(Arc::new(Mutex::new(reader)));
         let read = log.clone();
         thread::Builder::new()
@@ -95,10 +113,25 @@ impl ExceptionLog {
         })
     }
 
-    /// Empties the pipe until the emulator has ended.
-    fn follow(&self, waits: &OwnedFd) {
+    /// Tells whether the emulator is to list the code that it executes.
+    pub fn takes_code(&self) -> bool {
+        self.with(|reader| reader.fold.executed().is_some())
+    }
+
+    /// Returns the code that was executed, of an emulator that has ended.
+    pub(super) fn executed(&self) -> Option<ExecutedCode> {
+        self.with(|reader| {
+            // A pipe whose writer is dead holds no more than its capacity.
+            reader.read();
+            reader.fold.executed().cloned()
+        })
+    }
+
+    /// Empties the pipes until the emulator has ended.
+    fn follow(&self, waits: &[OwnedFd]) {
         loop {
-            let mut wanted = [PollFd::new(waits.as_fd(), PollFlags::POLLIN)];
+            let mut wanted = Vec::new();
+            wanted.extend(waits.iter().map(|end| PollFd::new(end.as_fd(), PollFlags::POLLIN)));
             match poll(&mut wanted, PollTimeout::NONE) {
                 Ok(_) | Err(Errno::EINTR) => {}
                 Err(error) => {
@@ -118,19 +151,42 @@ impl ExceptionLog {
     }
 }
 
+/// Makes a pipe whose near end does not block.
+fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let (near, far) = pipe2(OFlag::O_CLOEXEC)?;
+    fcntl(&near, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+    // A smaller pipe is slower, not wrong: some hosts allow less.
+    let _ = fcntl(&near, FcntlArg::F_SETPIPE_SZ(CAPACITY));
+    Ok((near, far))
+}
+
 impl LogReader {
     fn read(&mut self) -> PipeState {
-        for _ in 0..MOST_CHUNKS {
-            match read(&self.pipe, &mut self.chunk) {
-                Ok(0) => return PipeState::Ended,
-                Ok(len) => self.fold.take(&self.chunk[..len]),
-                Err(Errno::EINTR) => {}
-                Err(Errno::EAGAIN) => return PipeState::Open,
-                Err(_) => return PipeState::Ended,
+        let faults = self.fold.taken();
+        let state = drain(&self.pipe, &mut self.chunk, |bytes| self.fold.take(bytes));
+        if let Some(copies) = &self.copies {
+            let mut printed = false;
+            drain(copies, &mut self.chunk, |_| printed = true);
+            if printed && self.fold.taken() == faults {
+                self.fold.printed();
             }
         }
-        PipeState::Open
+        state
     }
+}
+
+/// Reads what lies in a pipe.
+fn drain(pipe: &OwnedFd, chunk: &mut [u8], mut take: impl FnMut(&[u8])) -> PipeState {
+    for _ in 0..MOST_CHUNKS {
+        match read(pipe, chunk) {
+            Ok(0) => return PipeState::Ended,
+            Ok(len) => take(&chunk[..len]),
+            Err(Errno::EINTR) => {}
+            Err(Errno::EAGAIN) => return PipeState::Open,
+            Err(_) => return PipeState::Ended,
+        }
+    }
+    PipeState::Open
 }
 
 #[cfg(test)]
@@ -142,8 +198,8 @@ mod tests {
 
     #[test]
     fn a_flood_is_read_to_its_end_and_what_it_amounts_to_is_kept() {
-        let (log, far) = ExceptionLog::make().unwrap();
-        let mut far = File::from(far);
+        let (log, far) = ExceptionLog::make(false).unwrap();
+        let mut far = File::from(far.log);
         let line = "riscv_cpu_do_interrupt: hart:0, async:0, cause:00000002, epc:0x80000000, \
                     tval:0x00000000, desc=illegal_instruction\n";
         // Eight times what the pipe holds.
@@ -157,5 +213,24 @@ mod tests {
         far.write_all(line.as_bytes()).unwrap();
         drop(far);
         assert_eq!(log.seen().faults, 1);
+    }
+    #[test]
+    fn output_cannot_be_taken_for_the_list_of_code() {
+        let (log, far) = ExceptionLog::make(true).unwrap();
+        let (mut lines, mut copies) = (File::from(far.log), File::from(far.copies.unwrap()));
+        lines.write_all(b"IN: main\n0x00000100:  b480  push\n\n").unwrap();
+        copies.write_all(b"0x00000200:  b480  push\n").unwrap();
+        assert_eq!(log.seen(), Exceptions { printed: true, ..Exceptions::default() });
+        let fault = b"...taking pending nonsecure exception 3\n";
+        lines.write_all(fault).unwrap();
+        copies.write_all(b"x").unwrap();
+        // Which of both came first is not known.
+        assert!(!log.seen().printed);
+        copies.write_all(b"x").unwrap();
+        assert!(log.seen().printed);
+        lines.write_all(b"0x00000300:  b480  push\n").unwrap();
+        drop(lines);
+        let executed = log.executed().unwrap();
+        assert_eq!(executed.instructions(), [(0x100..0x102, false), (0x300..0x302, true)]);
     }
 }

@@ -8,6 +8,8 @@
 
 use std::io::BufRead as _;
 
+use super::executed::ExecutedCode;
+
 /// Longest piece of a line that is kept: a line of the emulator has some 120 bytes.
 const MAX_LINE: usize = 512;
 
@@ -81,6 +83,11 @@ pub(super) struct ExceptionFold {
     entries: u64,
     /// The first fault in whose handler the core was reset.
     reset_in: Option<u32>,
+    /// How many faults were taken since the launch.
+    taken: u64,
+    /// The code that was executed since the launch, where the emulator lists it. Then no output of a
+    /// console stands between its lines.
+    executed: Option<ExecutedCode>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -92,6 +99,26 @@ struct TrapLine {
 }
 
 impl ExceptionFold {
+    /// Begins with nothing. `with_code` says that the emulator also lists the code that it executes.
+    pub(super) fn new(with_code: bool) -> Self {
+        Self { executed: with_code.then(ExecutedCode::default), ..Self::default() }
+    }
+
+    /// Returns how many faults were taken since the launch.
+    pub(super) fn taken(&self) -> u64 {
+        self.taken
+    }
+
+    /// Returns the code that was executed since the launch, where the emulator lists it.
+    pub(super) fn executed(&self) -> Option<&ExecutedCode> {
+        self.executed.as_ref()
+    }
+
+    /// Notes that a console has printed since the last fault.
+    pub(super) fn printed(&mut self) {
+        self.seen.printed = true;
+    }
+
     /// Takes in what has arrived.
     pub(super) fn take(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
@@ -103,7 +130,7 @@ impl ExceptionFold {
                 self.line = line;
                 self.line.clear();
             } else if self.line.len() > MAX_LINE {
-                self.seen.printed = true;
+                self.seen.printed |= self.executed.is_none();
                 self.line.drain(..self.line.len() - MAX_LINE / 2);
             }
         }
@@ -112,7 +139,7 @@ impl ExceptionFold {
     /// Returns what was reported, a line that a console has begun included.
     pub(super) fn seen(&self) -> Exceptions {
         let mut seen = self.seen.clone();
-        seen.printed |= !self.line.is_empty();
+        seen.printed |= !self.line.is_empty() && self.executed.is_none();
         seen
     }
 
@@ -124,15 +151,19 @@ impl ExceptionFold {
     fn reset(&mut self) {
         let open = self.seen.open.iter().rev().map(|open| open.number);
         let reset_in = self.reset_in.or_else(|| open.into_iter().find(|&number| is_fault(number)));
-        *self = Self { entries: self.entries, reset_in, ..Self::default() };
+        let (entries, taken, executed) = (self.entries, self.taken, self.executed.take());
+        *self = Self { entries, taken, executed, reset_in, ..Self::default() };
     }
 
     fn take_line(&mut self, line: &[u8]) {
+        if let Some(code) = &mut self.executed {
+            code.take(line, self.seen.faults > 0);
+        }
         let Some(begin) = begin_of(line) else {
-            self.seen.printed = true;
+            self.seen.printed |= self.executed.is_none();
             return;
         };
-        self.seen.printed |= begin > 0;
+        self.seen.printed |= begin > 0 && self.executed.is_none();
         let line = &line[begin..];
         if line.starts_with(TRAP.as_bytes()) {
             if self.last.0 != line {
@@ -167,6 +198,7 @@ impl ExceptionFold {
             _ => {
                 self.seen.faults = self.seen.faults.saturating_add(1);
                 self.seen.printed = false;
+                self.taken += 1;
                 &mut self.seen.fault
             }
         };
@@ -209,6 +241,7 @@ impl ExceptionFold {
         if is_fault(number) {
             self.seen.faults = self.seen.faults.saturating_add(1);
             self.seen.printed = false;
+            self.taken += 1;
         }
     }
 }
