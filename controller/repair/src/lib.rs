@@ -8,6 +8,7 @@
 pub mod agents;
 pub mod analysis;
 pub mod bundle;
+mod c_text;
 pub mod convergence;
 pub mod drive;
 pub mod driver_lock;
@@ -34,6 +35,7 @@ pub mod submit;
 pub mod suspects;
 pub mod task;
 pub mod templates;
+mod tests_ran;
 
 #[cfg(test)]
 mod runs_for_tests;

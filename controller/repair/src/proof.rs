@@ -40,6 +40,10 @@ pub struct ProofFacts {
     pub reverted: Option<PlanRun>,
     /// The held-out plan with the patch; `None` where there is none.
     pub held_out: Option<PlanRun>,
+    /// Functions of the tests that are executed without the patch and not with it; `None` where what
+    /// is executed cannot be measured.
+    #[serde(default)]
+    pub tests_not_run: Option<Vec<String>>,
 }
 
 /// Something that the proof lacks.
@@ -102,6 +106,9 @@ pub enum Lack {
     /// The held-out plan fails.
     #[error("the held-out plan fails")]
     HeldOut,
+    /// Parts of the tests are not executed.
+    #[error("the tests pass without being run: {0} ran without the patch and does not run with it")]
+    TestsNotRun(String),
 }
 
 /// How much a complete proof says.
@@ -136,10 +143,21 @@ pub fn proven(facts: &ProofFacts) -> Result<Confidence, Vec<Lack>> {
     }
     let held_out = facts.held_out.as_ref();
     lacks.extend(held_out.filter(|run| !run.passed).map(|_| Lack::HeldOut));
+    let not_run = facts.tests_not_run.as_ref().filter(|names| !names.is_empty());
+    lacks.extend(not_run.map(|names| Lack::TestsNotRun(some_of(names))));
     if !lacks.is_empty() {
         return Err(lacks);
     }
     Ok(if held_out.is_some() { Confidence::HeldOut } else { Confidence::Plausible })
+}
+
+/// Most names in a message.
+const MAX_NAMES: usize = 8;
+
+fn some_of(names: &[String]) -> String {
+    let more = names.len().saturating_sub(MAX_NAMES);
+    let some = names[..names.len() - more].join(", ");
+    if more == 0 { some } else { format!("{some} and {more} more") }
 }
 
 fn lacks_of(run: &PlanRun, baseline: &PlanRun) -> Vec<Lack> {
@@ -190,6 +208,7 @@ mod tests {
             changed_protected: Vec::new(),
             reverted: Some(run(false)),
             held_out: Some(run(true)),
+            tests_not_run: Some(Vec::new()),
         }
     }
 
@@ -202,7 +221,7 @@ mod tests {
     #[test]
     fn each_part_that_is_missing_is_named() {
         type Change = fn(&mut ProofFacts);
-        let lacking: [(Change, Lack); 13] = [
+        let lacking: [(Change, Lack); 14] = [
             (|f| f.runs[2] = run(false), Lack::Passes(1)),
             (
                 |f| f.runs[3].planned = Some(4),
@@ -228,6 +247,10 @@ mod tests {
             (|f| f.reverted = None, Lack::NotReverted),
             (|f| f.reverted = Some(run(true)), Lack::HealedItself),
             (|f| f.held_out = Some(run(false)), Lack::HeldOut),
+            (
+                |f| f.tests_not_run = Some((1..=10).map(|n| n.to_string()).collect()),
+                Lack::TestsNotRun("1, 2, 3, 4, 5, 6, 7, 8 and 2 more".to_owned()),
+            ),
         ];
         for (change, lack) in lacking {
             let mut facts = facts();

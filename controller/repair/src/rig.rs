@@ -11,4 +11,7 @@ pub trait RigDoor: Send + Sync {
 
     /// Tells whether the place of the task is a real board, which wears out and costs to flash.
     fn is_real(&self) -> bool;
+
+    /// Tells whether the place of the task can tell which lines of the firmware it executes.
+    fn measures_coverage(&self) -> bool;
 }

@@ -7,19 +7,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::c_text::{Definition, definitions, words};
 use crate::localise::{SourceLine, SuspectLine, TestCoverage, rank};
-
-/// A function of a C file, or a variable or macro outside of functions.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Function {
-    /// Whether it is a function.
-    is_code: bool,
-    file: String,
-    /// Numbers of its first and last line, from 1.
-    lines: (u32, u32),
-    /// Names that are called or mentioned in it.
-    names: BTreeSet<String>,
-}
 
 /// The tests of a run by their names, and where its output says that something failed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -39,9 +28,9 @@ pub fn suspects(
     seen: &FailureSeen,
     may_change: impl Fn(&str) -> bool,
 ) -> Vec<SuspectLine> {
-    let mut functions: BTreeMap<String, Vec<Function>> = BTreeMap::new();
+    let mut functions: BTreeMap<String, Vec<Definition>> = BTreeMap::new();
     for (file, text) in sources {
-        for (name, function) in functions_of(file, text).into_iter().chain(macros_of(file, text)) {
+        for (name, function) in definitions(file, text) {
             functions.entry(name).or_default().push(function);
         }
     }
@@ -84,7 +73,7 @@ pub fn suspects(
 }
 
 /// Returns the lines of all functions that a function reaches, itself included.
-fn reached(functions: &BTreeMap<String, Vec<Function>>, root: &str) -> BTreeSet<SourceLine> {
+fn reached(functions: &BTreeMap<String, Vec<Definition>>, root: &str) -> BTreeSet<SourceLine> {
     let mut open = vec![root];
     let mut known = BTreeSet::from([root]);
     let mut lines = BTreeSet::new();
@@ -93,7 +82,7 @@ fn reached(functions: &BTreeMap<String, Vec<Function>>, root: &str) -> BTreeSet<
             let (first, last) = function.lines;
             let line = |line| SourceLine { file: function.file.clone(), line };
             lines.extend((first..=last).map(line));
-            let next = function.names.iter().map(String::as_str);
+            let next = function.names.keys().map(String::as_str);
             open.extend(next.filter(|name| functions.contains_key(*name) && known.insert(name)));
         }
     }
@@ -120,10 +109,6 @@ fn last_part(name: &str) -> &str {
     name.rsplit("::").next().unwrap_or(name)
 }
 
-fn words(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(|word| !word.is_empty())
-}
-
 /// Tells whether a line holds more than a brace or a comment.
 fn is_code(sources: &BTreeMap<String, String>, place: &SourceLine) -> bool {
     let text = sources.get(&place.file);
@@ -131,159 +116,6 @@ fn is_code(sources: &BTreeMap<String, String>, place: &SourceLine) -> bool {
     let line = line.trim();
     !(line.starts_with("//") || line.starts_with('*') || line.starts_with("/*"))
         && line.bytes().any(|byte| byte.is_ascii_alphanumeric())
-}
-
-/// Lists the functions that a file defines, by their names.
-fn functions_of(file: &str, text: &str) -> Vec<(String, Function)> {
-    let mut found = Vec::new();
-    let mut head: Vec<(String, u32)> = Vec::new();
-    let mut body: Option<(String, u32, BTreeSet<String>)> = None;
-    let mut depth = 0u32;
-    for (token, line) in tokens(text) {
-        match (token.as_str(), depth) {
-            ("{", 0) => {
-                depth = 1;
-                body = name_of(&head).map(|(name, first)| (name, first, BTreeSet::new()));
-                head.clear();
-            }
-            ("{", _) => depth += 1,
-            ("}", 1) => {
-                depth = 0;
-                if let Some((name, first, names)) = body.take() {
-                    let lines = (first, line);
-                    let file = file.to_owned();
-                    found.push((name, Function { is_code: true, file, lines, names }));
-                }
-            }
-            ("}", _) => depth = depth.saturating_sub(1),
-            (";", 0) => {
-                found.extend(variable(file, &head, line));
-                head.clear();
-            }
-            (_, 0) => head.push((token, line)),
-            _ => {
-                if let Some((_, _, names)) = &mut body
-                    && token.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-                {
-                    names.insert(token);
-                }
-            }
-        }
-    }
-    found
-}
-
-/// Reads the declaration of a variable; what has parentheses in front of its value is none.
-fn variable(file: &str, head: &[(String, u32)], last: u32) -> Option<(String, Function)> {
-    let end = head.iter().position(|(token, _)| matches!(token.as_str(), "=" | "["));
-    let declared = &head[..end.unwrap_or(head.len())];
-    let other = |token: &str| matches!(token, "(" | "typedef" | "struct" | "enum" | "union");
-    let (name, _) = declared.last().filter(|_| declared.len() > 1)?;
-    if declared.iter().any(|(token, _)| other(token)) {
-        return None;
-    }
-    let lines = (head[0].1, last);
-    let file = file.to_owned();
-    Some((name.clone(), Function { is_code: false, file, lines, names: BTreeSet::new() }))
-}
-
-/// Lists the macros that a file defines on one line each, by their names.
-fn macros_of(file: &str, text: &str) -> Vec<(String, Function)> {
-    let numbered = text.lines().zip(1..);
-    let read = |(line, number): (&str, u32)| {
-        let body = line.trim_start().strip_prefix('#')?.trim_start().strip_prefix("define")?;
-        let mut words = words(body);
-        let name = words.next()?.to_owned();
-        let names = words.map(str::to_owned).collect();
-        let file = file.to_owned();
-        Some((name, Function { is_code: false, file, lines: (number, number), names }))
-    };
-    numbered.filter_map(read).collect()
-}
-
-/// Finds the name of a function in what stands in front of its body: the word before the last pair of
-/// parentheses at the outer level.
-fn name_of(head: &[(String, u32)]) -> Option<(String, u32)> {
-    let close = head.iter().rposition(|(token, _)| token == ")")?;
-    let mut depth = 0;
-    for at in (0..=close).rev() {
-        match head[at].0.as_str() {
-            ")" => depth += 1,
-            "(" => {
-                depth -= 1;
-                if depth == 0 {
-                    let (name, line) = head.get(at.checked_sub(1)?)?;
-                    let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-                    return is_name.then(|| (name.clone(), *line));
-                }
-            }
-            _ => {}
-        }
-    }
-    None
-}
-
-/// Splits C into words and single characters, each with its line; leaves out comments, texts and
-/// lines of the preprocessor.
-fn tokens(text: &str) -> Vec<(String, u32)> {
-    let mut found = Vec::new();
-    let mut chars = text.chars().peekable();
-    let (mut line, mut fresh) = (1, true);
-    while let Some(c) = chars.next() {
-        match c {
-            '\n' => (line, fresh) = (line + 1, true),
-            c if c.is_whitespace() => {}
-            '#' if fresh => {
-                let mut escaped = false;
-                while let Some(&c) = chars.peek() {
-                    if c == '\n' && !escaped {
-                        break;
-                    }
-                    line += u32::from(c == '\n');
-                    escaped = c == '\\';
-                    chars.next();
-                }
-            }
-            '/' if chars.peek() == Some(&'/') => {
-                while chars.peek().is_some_and(|&c| c != '\n') {
-                    chars.next();
-                }
-            }
-            '/' if chars.peek() == Some(&'*') => {
-                let mut before = ' ';
-                for c in chars.by_ref() {
-                    line += u32::from(c == '\n');
-                    if before == '*' && c == '/' {
-                        break;
-                    }
-                    before = c;
-                }
-            }
-            '"' | '\'' => {
-                fresh = false;
-                let mut escaped = false;
-                while let Some(inner) = chars.next_if(|&c| c != '\n') {
-                    if inner == c && !escaped {
-                        break;
-                    }
-                    escaped = inner == '\\' && !escaped;
-                }
-            }
-            c if c.is_ascii_alphanumeric() || c == '_' => {
-                fresh = false;
-                let mut word = String::from(c);
-                while let Some(c) = chars.next_if(|c| c.is_ascii_alphanumeric() || *c == '_') {
-                    word.push(c);
-                }
-                found.push((word, line));
-            }
-            c => {
-                fresh = false;
-                found.push((c.to_string(), line));
-            }
-        }
-    }
-    found
 }
 
 #[cfg(test)]

@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use jig_lab::Lab;
+use jig_lab::{CatalogueError, Lab};
 use jig_model::command::{Command, EventSink, Refusal, Reply};
 use jig_model::protocol::BoxFuture;
-use jig_model::{Fault, Problems};
+use jig_model::{Fault, PlaceName, Problems};
 use jig_repair::rig::RigDoor;
 use jig_rig::workflow::CancelToken;
 use tokio::sync::oneshot;
@@ -17,6 +17,7 @@ use crate::failure::Failure;
 pub(super) struct LabDoor {
     lab: Lab,
     is_real: bool,
+    measures_coverage: bool,
     events: Arc<dyn EventSink>,
     commands: Mutex<JoinSet<()>>,
 }
@@ -31,8 +32,14 @@ impl Drop for CancelOnDrop {
 }
 
 impl LabDoor {
-    pub(super) fn new(lab: Lab, is_real: bool, events: Arc<dyn EventSink>) -> Self {
-        Self { lab, is_real, events, commands: Mutex::default() }
+    pub(super) fn new(
+        lab: Lab,
+        place: &PlaceName,
+        events: Arc<dyn EventSink>,
+    ) -> Result<Self, CatalogueError> {
+        let is_real = !lab.catalogue().place(place)?.0.is_emulated();
+        let measures_coverage = lab.measures_coverage(place)?;
+        Ok(Self { lab, is_real, measures_coverage, events, commands: Mutex::default() })
     }
 
     /// Waits for the end of all commands.
@@ -67,6 +74,10 @@ impl RigDoor for LabDoor {
 
     fn is_real(&self) -> bool {
         self.is_real
+    }
+
+    fn measures_coverage(&self) -> bool {
+        self.measures_coverage
     }
 }
 

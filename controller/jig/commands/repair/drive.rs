@@ -144,8 +144,7 @@ fn bind(
         ..given
     };
     let lab = Lab::open(&config)?;
-    let (known, _) = lab.catalogue().place(&place)?;
-    let door = Arc::new(LabDoor::new(lab, !known.is_emulated(), Arc::new(Silent)));
+    let door = Arc::new(LabDoor::new(lab, &place, Arc::new(Silent))?);
     let folder = RepairFolder::new(path);
     folder.make().map_err(|error| unusable(path, &error))?;
     let programs = programs();

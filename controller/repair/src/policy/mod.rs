@@ -11,7 +11,7 @@ mod rules;
 
 pub use file::Policy;
 pub use globs::{GlobError, Globs};
-pub use review::{PatchReview, may_write, review};
+pub use review::{PatchReview, is_test, may_write, review};
 
 #[cfg(test)]
 mod tests;

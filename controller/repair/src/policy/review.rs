@@ -66,6 +66,15 @@ pub fn may_write(path: &str, policy: &Policy) -> bool {
     refusal(path, policy).is_none()
 }
 
+/// Tells whether a file holds tests that no patch may change.
+pub fn is_test(path: &str, policy: &Policy) -> bool {
+    let tests = RULES.protected.iter().find(|(name, _)| name == TESTS);
+    !may_write(path, policy) && tests.is_some_and(|(_, globs)| globs.matching(path).is_some())
+}
+
+/// Name of the rule that protects tests.
+const TESTS: &str = "a test";
+
 /// Says why one of the paths of a change may not change.
 fn refused_path(file: &FileChange, policy: &Policy) -> Option<String> {
     [&file.old, &file.new].into_iter().flatten().find_map(|path| refusal(path, policy))

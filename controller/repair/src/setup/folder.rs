@@ -60,6 +60,11 @@ impl RepairFolder {
         self.0.join("results").join(format!("{run}.json"))
     }
 
+    /// What the plan executes of an image, by its SHA-256.
+    pub fn coverage(&self, sha256: &str) -> PathBuf {
+        self.0.join("coverage").join(format!("{sha256}.json"))
+    }
+
     /// What an iteration has of its own: evidence for the agent, logs.
     pub fn iteration(&self, iteration: u64) -> PathBuf {
         self.0.join(format!("iteration-{iteration}"))

@@ -2,10 +2,12 @@
 
 mod build;
 mod busy;
+mod coverage;
 mod faults;
 mod folder;
 mod plan_run;
 mod screen;
+mod sources;
 mod test;
 
 use std::ffi::OsString;

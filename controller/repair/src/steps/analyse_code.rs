@@ -31,10 +31,6 @@ const MAX_SUSPECTS: usize = 200;
 /// Lines of source that are shown above and below a suspect line.
 const AROUND: usize = 12;
 
-/// Largest source that is read, and most of all sources together.
-const MAX_SOURCE: u64 = 1 << 20;
-const MAX_SOURCES: u64 = 32 << 20;
-
 /// Bytes of the log that are read at its beginning, around the first bad line, and at its end.
 const LOG_PART: u64 = 24 << 10;
 
@@ -106,19 +102,7 @@ async fn ranked(
     shown: &PlanResult,
 ) -> Result<(Vec<SuspectLine>, BTreeMap<String, String>), String> {
     let files = setup.files(run).await.map_err(|error| chain(&error))?;
-    let tree = setup.folder.tree();
-    let mut sources = BTreeMap::new();
-    let mut left = MAX_SOURCES;
-    for file in files.iter().filter(|file| is_c(file)) {
-        let path = tree.join(file);
-        let Ok(about) = fs::symlink_metadata(&path) else { continue };
-        if !about.is_file() || about.len() > MAX_SOURCE.min(left) {
-            continue;
-        }
-        let Ok(bytes) = fs::read(&path) else { continue };
-        left -= about.len();
-        sources.insert(file.clone(), String::from_utf8_lossy(&bytes).into_owned());
-    }
+    let sources = setup.sources(files);
     let cases = &shown.verdict.tests.cases;
     let named = |status: &[CaseStatus]| {
         let of_status = cases.iter().filter(|case| status.contains(&case.status));
@@ -137,10 +121,6 @@ async fn ranked(
     let mut found = suspects(&sources, &seen, |file| may_write(file, &setup.policy));
     found.truncate(MAX_SUSPECTS);
     Ok((found, sources))
-}
-
-fn is_c(file: &str) -> bool {
-    [".c", ".h", ".cc", ".cpp", ".hpp"].iter().any(|ending| file.ends_with(ending))
 }
 
 fn rows_of(suspects: &[SuspectLine]) -> Vec<Value> {

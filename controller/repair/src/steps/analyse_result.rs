@@ -8,11 +8,13 @@ use jig_model::command::PlanText;
 
 use crate::journal::{Fact, FailedBaseline, StepResult};
 use crate::machine::RepairEvent;
+use crate::policy::is_test;
 use crate::proof::{PASSES, PlanRun, ProofFacts, proven};
 use crate::recovery::ErrorClass;
 use crate::run::{Attempt, Run};
 use crate::setup::{PlanResult, RepairSetup, RigFailure};
 use crate::steps::failed;
+use crate::tests_ran::missing_tests;
 
 /// Says why a proof could not be looked at.
 enum Unproven {
@@ -87,7 +89,43 @@ async fn proof(setup: &RepairSetup, run: &Run, here: &[&Attempt]) -> Result<Proo
     };
     let baseline = kept(setup, baseline)?;
     let reverted = Some(reverted);
-    Ok(ProofFacts { baseline, runs, clean_build, changed_protected, reverted, held_out })
+    let tests_not_run = tests_not_run(setup, run, base_image, image).await?;
+    Ok(ProofFacts {
+        baseline,
+        runs,
+        clean_build,
+        changed_protected,
+        reverted,
+        held_out,
+        tests_not_run,
+    })
+}
+
+/// Compares what the tests execute without and with the patch.
+async fn tests_not_run(
+    setup: &RepairSetup,
+    run: &Run,
+    base_image: &str,
+    image: &str,
+) -> Result<Option<Vec<String>>, Unproven> {
+    let failed = |error: &dyn std::error::Error| Unproven::Other(chain(error));
+    let files = setup.files(run).await.map_err(|error| failed(&error))?;
+    let Some(base) = setup.covered(base_image, files, 1).await? else { return Ok(None) };
+    // An image that never was complete says nothing; one that is no longer is made so by the patch.
+    if !base.complete {
+        return Ok(None);
+    }
+    let Some(patched) = setup.covered(image, files, PASSES).await? else { return Ok(None) };
+    if !patched.complete {
+        return Ok(Some(patched.limits));
+    }
+    let commit = run.applied.as_ref().unwrap_or(&run.contract.base);
+    let tree = setup.tree();
+    tree.reset_hard(&run.contract.base).await.map_err(|error| failed(&error))?;
+    let sources = setup.sources(files);
+    tree.reset_hard(commit).await.map_err(|error| failed(&error))?;
+    let missing = missing_tests(&base, &patched, &sources, |file| is_test(file, &setup.policy));
+    Ok(Some(missing))
 }
 
 fn kept(setup: &RepairSetup, run: &str) -> Result<PlanRun, Unproven> {

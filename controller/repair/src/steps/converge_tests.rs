@@ -57,6 +57,7 @@ fn facts() -> ProofFacts {
         changed_protected: Vec::new(),
         reverted: Some(plan_run(false)),
         held_out: None,
+        tests_not_run: None,
     }
 }
 

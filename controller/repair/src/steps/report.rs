@@ -229,6 +229,7 @@ mod tests {
             changed_protected: Vec::new(),
             reverted: Some(plan_run(reverted)),
             held_out: None,
+            tests_not_run: None,
         }
     }
 

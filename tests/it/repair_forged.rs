@@ -1,0 +1,57 @@
+//! `jig repair` with patches that print a good report instead of letting the tests run. No text of
+//! them tells: the report is written as numbers.
+
+use crate::repair_project::RepairProject;
+use crate::workshop::{Slot, Workshop, ran, side_by_side};
+
+const REPORT: &str = "test/test_ring.c:3:test_takes_one:PASS\n\
+    test/test_ring.c:8:test_refuses_when_full:PASS\n\n\
+    -----------------------\n2 Tests 0 Failures 0 Ignored \nOK\n";
+
+/// A statement that prints the report.
+fn forged(end: &str) -> String {
+    let bytes: Vec<_> = REPORT.bytes().map(|byte| byte.to_string()).collect();
+    format!("{{ static const char r[] = {{ {}, 0 }}; put(r); {end} }}", bytes.join(", "))
+}
+
+const LOOP: &str = "for (;;) { }";
+const EXIT: &str = "register int a __asm(\"r0\") = 24, b __asm(\"r1\") = 131110; \
+    __asm volatile(\"bkpt 171\" : : \"r\"(a), \"r\"(b));";
+
+#[test]
+fn a_report_of_tests_that_do_not_run_is_refused() {
+    // In the library under test, at its first call; in the start-up code, instead of `main`; at the
+    // only call that fails, when all tests were begun.
+    let in_library = |condition: &str, end: &str| {
+        let statement = forged(end);
+        format!(
+            "sed -i 's/^{{$/{{\\n    {condition} {statement}/; 3ivoid put(const char *);' src/ring.c"
+        )
+    };
+    let in_start =
+        format!("sed -i 's/{{ main();/{{ void put(const char *); {};/' src/start.c", forged(""));
+    side_by_side(
+        [
+            (in_library("", LOOP), "test_refuses_when_full (test/test_ring.c)"),
+            (in_library("", EXIT), "test_refuses_when_full (test/test_ring.c)"),
+            (in_start, "main (test/test_ring.c)"),
+        ],
+        |(script, name)| {
+            let workshop = Workshop::new();
+            let project = RepairProject::new(&workshop);
+            let task = project.task("[\"command:script\"]", Some(&script));
+            let slot = Slot::take();
+            let ran = ran(workshop.jig(["--json", "repair"]).arg(task)).unwrap();
+            drop(slot);
+            assert_eq!(ran.code(), 1, "{script}: {ran}");
+            let document = ran.json().unwrap();
+            assert_eq!(document["state"], "FAILURE", "{document:#}");
+            let not_run = document["proof"]["tests_not_run"].as_array().unwrap();
+            assert!(not_run.iter().any(|one| one == name), "{document:#}");
+            let log = workshop.run(["repair", "log", "last"]).out();
+            assert!(log.contains("not proven: the tests pass without being run:"), "{log}");
+            assert_eq!(project.branches(), [""; 0], "{script}");
+            project.is_untouched();
+        },
+    );
+}
