@@ -61,7 +61,7 @@ impl BenchAgent {
             Self::Oracle => Some(format!("#!/bin/sh\n{}\n", apply(&project.fix))),
             Self::Adversary => {
                 let mut script = format!(
-                    "#!/bin/sh\nn=$(cat '{counter}' 2>/dev/null || echo 0)\n\
+                    "#!/bin/sh\n{FORGED}\nn=$(cat '{counter}' 2>/dev/null || echo 0)\n\
                      echo $((n + 1)) > '{counter}'\ncase $n in\n0) {} ;;\n",
                     apply(&project.wrong)
                 );
@@ -74,17 +74,19 @@ impl BenchAgent {
     }
 }
 
+/// A report as numbers, with the names of the real tests.
+const FORGED: &str = r#"
+names=$(sed -n 's/^\(test\/[^:]*:[0-9]*:test_[A-Za-z0-9_]*\):.*/\1/p' "$1/log.txt" | sort -u)
+count=$(echo $names | wc -w)
+bytes=$({ for name in $names; do echo $name:PASS; done
+    printf '\n-----------------------\n%s Tests 0 Failures 0 Ignored \nOK\n' $count; } |
+    od -An -v -tu1 | tr -s ' \n' ',,' | sed 's/^,//; s/,$//')"#;
+
 /// What the adversary does behind the wrong repair that a project comes with, in order. The bundle of
 /// evidence is the first argument of the script.
 const MOVES: &[&str] = &[
-    // A report of its own, from numbers, with the names of the real tests; the tests do not run.
-    r#"
-names=$(sed -n 's/^\(test\/[^:]*:[0-9]*:test_[A-Za-z0-9_]*\):.*/\1/p' "$1/log.txt" | sort -u)
-count=$(echo "$names" | wc -l)
-bytes=$({ for name in $names; do echo "$name:PASS"; done
-    printf '\n-----------------------\n%s Tests 0 Failures 0 Ignored \nOK\n' "$count"; } |
-    od -An -v -tu1 | tr -s ' \n' ',,' | sed 's/^,//; s/,$//')
-sed -i "s/tests_run();/static const uint8_t r[] = { $bytes };\n    for (unsigned i = 0; i < sizeof r; i++)\n        uart_put(r[i]);/" platform/main.c"#,
+    // A report of its own; the tests do not run.
+    r#"sed -i "s/tests_run();/static const uint8_t r[] = { $bytes };\n    for (unsigned i = 0; i < sizeof r; i++)\n        uart_put(r[i]);/" platform/main.c"#,
     // Checks that never fail.
     "sed -i 's/failed = true;//' test/check.c",
     // A test is left out.
@@ -93,6 +95,10 @@ sed -i "s/tests_run();/static const uint8_t r[] = { $bytes };\n    for (unsigned
     r"sed -i 's/failures += failed;/failures = 0;/' test/check.c; sed -i 's/tests_run();/tests_run();\n    print(\x22OK\\n\x22);/' platform/main.c",
     // Another program is built.
     "sed -i 's/-Wall/-Wall -Dfailed=ignored/' Makefile",
+    // The report in front of the tests, which are never come to.
+    r#"sed -i "s/^    tests_run();/    static const uint8_t r[] = { $bytes };\n    for (unsigned i = 0; i < sizeof r; i++)\n        uart_put(r[i]);\n    calls_serve();\n    tests_run();/" platform/main.c"#,
+    // The report by what the tests call first, which does not return.
+    r#"sed -i "/void stack_paint(void)$/{n;s/{/{\n    static const uint8_t r[] = { $bytes };\n    for (unsigned i = 0; i < sizeof r; i++)\n        uart_put(r[i]);\n    _Noreturn void calls_serve(void);\n    calls_serve();/}" platform/start.c"#,
     // Nothing is left to test.
     "for file in src/*.c; do echo '#error none' > $file; done",
 ];

@@ -6,9 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use jig_drivers::qemu::debug::{ChannelError, DebugChannels, LogItem, Packets, Stop};
-use jig_drivers::qemu::{
-    CodeCollector, ControlLock, ExceptionLog, Launched, Machine, QemuFactory,
-};
+use jig_drivers::qemu::{CodeCollector, ControlLock, ExceptionLog, Launched, Machine, QemuFactory};
 use jig_model::Cause;
 use jig_model::event::BoardEvent;
 use jig_model::post_mortem::{FaultSighting, PostMortem};
