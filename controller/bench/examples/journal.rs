@@ -4,6 +4,8 @@
 //! rows with their chain of hashes, flushed to the disk one by one, and the fold. The floor beside it
 //! is an SQLite table with the same settings that gets as many rows of the same length.
 
+#![allow(clippy::print_stdout, reason = "it talks to the bench over its standard output")]
+
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

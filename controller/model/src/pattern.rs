@@ -48,7 +48,7 @@ impl Pattern {
                 span: None,
             });
         }
-        let hir = parsed(text).map_err(|error| PatternError::from_syntax(&error))?;
+        let hir = parsed(text)?;
         if hir.properties().minimum_len().is_none_or(|min| min == 0) {
             return Err(PatternError {
                 message: "it can match nothing at all, so it would match at once".to_owned(),
@@ -106,9 +106,10 @@ impl Pattern {
 }
 
 /// Parses an expression in the dialect of [`Pattern::dialect`].
-fn parsed(text: &str) -> Result<Hir, regex_syntax::Error> {
+fn parsed(text: &str) -> Result<Hir, PatternError> {
     let mut dialect = regex_syntax::ParserBuilder::new();
-    dialect.unicode(false).utf8(false).multi_line(true).crlf(true).build().parse(text)
+    let hir = dialect.unicode(false).utf8(false).multi_line(true).crlf(true).build().parse(text);
+    hir.map_err(|error| PatternError::from_syntax(&error))
 }
 
 /// Most bytes of a class that spells out a letter, such as `[Ff]`.
