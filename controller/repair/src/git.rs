@@ -271,6 +271,24 @@ impl Git {
         Ok(printed.split(|&byte| byte == 0).any(|entry| entry == wanted))
     }
 
+    /// Removes the locks that a killed git has left in this linked work tree; no git may be at work in
+    /// it. Locks that it shares with the repository stay.
+    ///
+    /// # Errors
+    /// It is no work tree, or a lock cannot be removed.
+    pub async fn unlock_tree(&self) -> Result<(), GitError> {
+        let own = path(self.run(["rev-parse", "--absolute-git-dir"]).await?);
+        for lock in ["HEAD.lock", "ORIG_HEAD.lock", "index.lock"].map(|name| own.join(name)) {
+            match tokio::fs::remove_file(&lock).await {
+                Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                    return Err(GitError::File { path: lock, source });
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
     /// Points a branch at a commit, wherever it pointed before.
     ///
     /// # Errors

@@ -50,6 +50,20 @@ async fn changed_files_are_named_and_untracked_files_do_not_count() {
 }
 
 #[tokio::test]
+async fn locks_that_a_killed_git_left_in_a_work_tree_are_removed() {
+    let made = TestRepository::new().await;
+    let path = made.folder.path().join("tree");
+    let tree = made.git().work_tree_add(&path, &made.base).await.unwrap();
+    let own = made.repo().join(".git/worktrees/tree");
+    for lock in ["HEAD.lock", "index.lock"] {
+        fs::write(own.join(lock), "").unwrap();
+        tree.reset_hard(&made.base).await.unwrap_err();
+        tree.unlock_tree().await.unwrap();
+        tree.reset_hard(&made.base).await.unwrap();
+    }
+}
+
+#[tokio::test]
 async fn a_work_tree_takes_a_patch_as_one_commit_and_is_rolled_back() {
     let made = TestRepository::new().await;
     let path = made.folder.path().join("tree");

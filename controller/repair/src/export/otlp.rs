@@ -2,8 +2,7 @@
 //!
 //! # Design
 //! In this JSON, ids are hex, times and whole numbers are decimal texts, and enums are numbers. The
-//! attributes `gen_ai.*` have the names of conventions that are not stable yet; no collector has read
-//! them.
+//! attributes `gen_ai.*` have the names of conventions that are not stable yet.
 
 use serde_json::{Value, json};
 

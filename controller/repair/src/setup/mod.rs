@@ -144,15 +144,19 @@ impl RepairSetup {
     }
 
     /// Makes the run's work tree where there is none, such as behind a fork: at the commit of the
-    /// candidate, or at the base.
+    /// candidate, or at the base. One that there is loses the locks of a driver that was killed; the
+    /// caller is the only one that drives the run.
     ///
     /// # Errors
     /// The repository or the folder cannot be used.
     pub async fn ensure_tree(&self, run: &Run) -> Result<(), GitError> {
         let path = self.folder.tree();
         let begun = run.baseline.is_some() && run.state != RepairState::Idle;
-        if !begun || path.is_dir() && self.git.knows_tree(&path).await? {
+        if !begun {
             return Ok(());
+        }
+        if path.is_dir() && self.git.knows_tree(&path).await? {
+            return self.tree().unlock_tree().await;
         }
         if path.exists() {
             self.git.work_tree_remove(&path).await?;
