@@ -119,8 +119,8 @@ impl Actions<'_> {
 }
 
 /// Says what did not come; `came` and `told` say whether the reset came and whether the driver tells of
-/// resets. Where nobody has named the beginning of a boot, that it is not recognised is no failure of
-/// the target.
+/// resets. Where neither plan nor profile names the beginning of a boot, that it is not recognised is
+/// no failure of the target.
 fn missed(
     (came, told): (bool, bool),
     named: bool,
