@@ -16,19 +16,24 @@ use jig_model::rig_file::EmulatorPart;
 use jig_model::{Cause, chain};
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout_at};
 
 use super::command_line::loads;
 use super::debug::{ChannelPairs, DebugChannels, NearEnds};
 use super::ending::{EndFacts, classify};
 use super::exceptions::{CodeCollector, ExceptionLog};
-use super::instance::{ANSWER, GREETING, Instance};
+use super::instance::{ANSWER, Instance};
 use super::machine::Machine;
 use super::monitor::{Arrival, MachineEvent, MonitorError};
 use super::order::{AtLaunch, EmulatorOrder, EmulatorReply, Launched, Ready, Watcher, ask_owner};
 use super::read_back::read_back;
 use super::trial::trial;
 use crate::process::{Ending, Stillness, StillnessWatch};
+
+/// How long a launched machine may stand while its memory is read back and its watcher gets ready.
+/// An emulator that somebody has stopped answers neither; together with the answer that is awaited
+/// next, this ends before the time for switching the power (30 s), so that the emulator is named.
+const PREPARED: Duration = Duration::from_secs(15);
 
 /// Offers boards as QEMU machines.
 pub struct QemuFactory;
@@ -356,13 +361,14 @@ impl EmulatorOwner {
             ));
         }
         let mut instance = self.launch(AtLaunch::Deployed, self.watcher.is_some()).await?;
+        let shown_by = Instant::now() + PREPARED;
         if let Some(image) = &self.image {
             let folder = &self.context.evidence;
             if let Some(sha256) = read_back(&mut instance.monitor, image, folder).await {
                 self.context.sink.event(BoardEvent::ReadBack { sha256 });
             }
         }
-        self.show_to_watcher(&mut instance).await;
+        self.show_to_watcher(&mut instance, shown_by).await;
         match instance.release().await {
             Ok(()) => {}
             // A firmware can end the emulator before the answer is out. The process's end,
@@ -401,7 +407,7 @@ impl EmulatorOwner {
 
     /// Gives the watcher the time to get ready while the machine stands. One that has gone, or takes
     /// too long, is not waited for; it knows then that it has missed the beginning.
-    async fn show_to_watcher(&mut self, instance: &mut Instance) {
+    async fn show_to_watcher(&mut self, instance: &mut Instance, by: Instant) {
         let Some(watcher) = &mut self.watcher else { return };
         let Some(Ok(channels)) = instance.debug.take().map(NearEnds::into_channels) else {
             return;
@@ -410,7 +416,7 @@ impl EmulatorOwner {
         let (ready, is_ready) = oneshot::channel();
         let control = instance.control.clone();
         watcher(Launched { channels, exceptions, control, ready: Ready(ready) });
-        let _ = tokio::time::timeout(GREETING, is_ready).await;
+        let _ = timeout_at(by, is_ready).await;
     }
 
     async fn launch_halted(&mut self, what: AtLaunch) -> Result<DebugChannels, DriverError> {
