@@ -72,38 +72,44 @@ pub async fn drive(
     waiting: Waiting,
 ) -> Result<Run, DriveError> {
     let mut run = Run::of(&journal.rows()?)?;
-    while run.state != RepairState::Idle {
-        catch_up(journal, &mut run)?;
-        let result = match before_step(&run) {
-            Some(result) => result,
-            None if run.waits.is_some() && !run.is_answered() => {
-                if waiting == Waiting::Leave {
-                    return Ok(run);
-                }
-                tokio::time::sleep(LOOK).await;
-                continue;
-            }
-            None => {
-                let step = steps.step(run.state, run.part);
-                let intent = Intent {
-                    state: run.state,
-                    part: run.part,
-                    effect: step.effect(),
-                    input: run.hash.to_string(),
-                };
-                write(journal, &mut run, &Entry::Intent(intent))?;
-                watched(journal, &run, &*step).await?
-            }
-        };
-        let outcome = Outcome { state: run.state, part: run.part, result };
-        write(journal, &mut run, &Entry::Outcome(outcome))?;
+    let mut result = None;
+    loop {
+        // What came of a step and what is done next cost one flush.
+        let step = journal.together(|journal| advance(journal, &mut run, result.take(), steps))?;
+        match step {
+            Some(step) => result = Some(watched(journal, &run, step).await?),
+            None if run.state == RepairState::Idle || waiting == Waiting::Leave => return Ok(run),
+            None => tokio::time::sleep(LOOK).await,
+        }
     }
-    Ok(run)
+}
+
+/// Writes what came of a step, and what is done next; returns the step that does it. There is none
+/// where the run has ended or waits for an answer.
+fn advance<'s>(
+    journal: &mut Journal,
+    run: &mut Run,
+    mut result: Option<StepResult>,
+    steps: &'s dyn RepairSteps,
+) -> Result<Option<Box<dyn RepairStep + 's>>, DriveError> {
+    catch_up(journal, run)?;
+    while let Some(result) = result.take().or_else(|| without_step(run)) {
+        let outcome = Outcome { state: run.state, part: run.part, result };
+        write(journal, run, &Entry::Outcome(outcome))?;
+    }
+    if run.state == RepairState::Idle || !run.is_answered() {
+        return Ok(None);
+    }
+    let step = steps.step(run.state, run.part);
+    let (effect, input) = (step.effect(), run.hash.to_string());
+    let intent = Intent { state: run.state, part: run.part, effect, input };
+    write(journal, run, &Entry::Intent(intent))?;
+    Ok(Some(step))
 }
 
 /// Returns what is known without a step: a request to stop, and a step that was cut off beside a
 /// board.
-fn before_step(run: &Run) -> Option<StepResult> {
+fn without_step(run: &Run) -> Option<StepResult> {
     if let Some(stopped) = stopped(run) {
         return Some(stopped);
     }
@@ -122,7 +128,8 @@ fn before_step(run: &Run) -> Option<StepResult> {
 
 /// Returns the end of a run that another process has asked to stop.
 fn stopped(run: &Run) -> Option<StepResult> {
-    let why = run.stop.as_ref().filter(|_| !run.state.is_final())?;
+    let over = run.state.is_final() || run.ended.is_some();
+    let why = run.stop.as_ref().filter(|_| !over)?;
     Some(StepResult::of(RepairEvent::Abort, why.clone()))
 }
 
@@ -130,7 +137,7 @@ fn stopped(run: &Run) -> Option<StepResult> {
 async fn watched(
     journal: &Journal,
     run: &Run,
-    step: &dyn RepairStep,
+    step: Box<dyn RepairStep + '_>,
 ) -> Result<StepResult, DriveError> {
     let mut work = step.run(run);
     let allowed = step.limit().min(run.time_left(now_ms()));
@@ -143,9 +150,8 @@ async fn watched(
             result = &mut work => return Ok(result),
             () = &mut limit => {
                 let reason = format!("{} took longer than {} s", run.state, allowed.as_secs());
-                let class = ErrorClass::Timeout;
-                let result = StepResult::of(RepairEvent::TimedOut, reason);
-                return Ok(result.with(Fact::Failed { class }));
+                let failed = Fact::Failed { class: ErrorClass::Timeout };
+                return Ok(StepResult::of(RepairEvent::TimedOut, reason).with(failed));
             }
             _ = looks.tick() => {
                 let mut now = run.clone();
@@ -158,7 +164,7 @@ async fn watched(
     }
 }
 
-/// Reads the requests that other processes have written meanwhile.
+/// Reads the rows that are new.
 fn catch_up(journal: &Journal, run: &mut Run) -> Result<(), DriveError> {
     for row in journal.rows_behind(run.seq, run.hash)? {
         run.apply(&row)?;
@@ -168,7 +174,6 @@ fn catch_up(journal: &Journal, run: &mut Run) -> Result<(), DriveError> {
 
 fn write(journal: &mut Journal, run: &mut Run, entry: &Entry) -> Result<(), DriveError> {
     journal.append(entry)?;
-    // Requests may stand in front of it.
     catch_up(journal, run)
 }
 

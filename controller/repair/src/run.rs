@@ -323,13 +323,6 @@ impl Run {
         Duration::from_millis(allowed.saturating_sub(self.driven_ms(now_ms)))
     }
 
-    /// Tells whether a change is wanted that shows where the failure is, before any repair: in the
-    /// first iteration, where nothing else shows it and another iteration may follow.
-    pub fn wants_diagnosis(&self) -> bool {
-        let silent = self.baseline.as_ref().is_some_and(|baseline| baseline.silent);
-        silent && self.iteration == 1 && self.contract.limits.iterations > 1
-    }
-
     /// Tells whether what waits has got an answer.
     pub fn is_answered(&self) -> bool {
         let approved = |digest| self.approved.contains(digest);
@@ -348,28 +341,4 @@ fn following(state: RepairState, part: Option<RepairSubState>) -> Option<RepairS
     let parts = state.sub_states();
     let at = parts.iter().position(|&one| Some(one) == part);
     parts.get(at.map_or(0, |at| at + 1)).or(parts.first()).copied()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::runs_for_tests::begun;
-
-    #[test]
-    fn a_diagnosis_is_wanted_in_the_first_iteration_of_a_silent_failure() {
-        let wanted = |change: fn(&mut Run)| {
-            let mut run = begun(0);
-            let (signature, id, image) = (String::new(), String::new(), String::new());
-            let counts = TestCounts { passed: 0, total: 1 };
-            run.baseline = Some(FailedBaseline { counts, signature, run: id, image, silent: true });
-            change(&mut run);
-            run.wants_diagnosis()
-        };
-        assert!(wanted(|_| ()));
-        assert!(!wanted(|run| run.baseline.as_mut().unwrap().silent = false));
-        assert!(!wanted(|run| run.baseline = None));
-        assert!(!wanted(|run| run.iteration = 2));
-        // The only iteration is for a repair.
-        assert!(!wanted(|run| run.contract.limits.iterations = 1));
-    }
 }

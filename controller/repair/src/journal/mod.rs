@@ -116,8 +116,7 @@ impl Journal {
         redactor: Redactor,
     ) -> Result<Self, JournalError> {
         let path = path_in(folder);
-        let db = schema::create(&path)?;
-        let mut journal = Self { path, db, redactor };
+        let mut journal = Self { db: schema::create(&path)?, path, redactor };
         journal.append(&Entry::Begun(contract))?;
         Ok(journal)
     }
@@ -128,24 +127,46 @@ impl Journal {
     /// There is none, a newer program wrote it, or it is not a journal.
     pub fn open(folder: &Path, redactor: Redactor) -> Result<Self, JournalError> {
         let path = path_in(folder);
-        let db = schema::open(&path)?;
-        Ok(Self { path, db, redactor })
+        Ok(Self { db: schema::open(&path)?, path, redactor })
     }
 
-    /// Appends a row, secrets removed, and returns it.
+    /// Appends rows that are durable together: all of them, or none. No other process appends
+    /// meanwhile.
+    ///
+    /// # Errors
+    /// A row is not appended, or they cannot be written together; then none is.
+    pub fn together<T, E: From<JournalError>>(
+        &mut self,
+        append: impl FnOnce(&mut Self) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let run = |journal: &Self, sql| {
+            journal.db.execute_batch(sql).map_err(|source| journal.failed(source))
+        };
+        run(self, "BEGIN IMMEDIATE")?;
+        let appended =
+            append(self).and_then(|appended| Ok(run(self, "COMMIT").map(|()| appended)?));
+        if appended.is_err() {
+            // SQLite may have done it by itself.
+            let _ = run(self, "ROLLBACK");
+        }
+        appended
+    }
+
+    /// Appends a row, secrets removed.
     ///
     /// # Errors
     /// The row is too long, or cannot be written; then nothing is.
-    pub fn append(&mut self, entry: &Entry) -> Result<Row, JournalError> {
+    pub fn append(&mut self, entry: &Entry) -> Result<(), JournalError> {
+        if self.db.is_autocommit() {
+            return self.together(|journal| journal.append(entry));
+        }
         let mut body = serde_json::to_value(entry).map_err(JournalError::Json)?;
         self.redactor.value(&mut body);
-        let entry = serde_json::from_value(body.clone()).map_err(JournalError::Json)?;
         let body = body.to_string();
         if body.len() > MAX_BODY {
             return Err(JournalError::TooLong(body.len()));
         }
-        let stored = schema::append(&mut self.db, body).map_err(|source| self.failed(source))?;
-        Ok(Row { seq: stored.seq, time_ms: stored.time_ms, entry, hash: stored.hash })
+        schema::append(&self.db, body).map_err(|source| self.failed(source))
     }
 
     /// Reads the rows behind a number, each checked against the hash of the row before it.
@@ -155,14 +176,13 @@ impl Journal {
     pub fn rows_behind(&self, seq: u64, hash: Digest) -> Result<Vec<Row>, JournalError> {
         let found = schema::rows_behind(&self.db, seq).map_err(|source| self.failed(source))?;
         let mut last = (seq, hash);
-        let mut rows = Vec::with_capacity(found.len());
-        for stored in found {
-            let row = chain::checked(stored, last)
-                .map_err(|source| JournalError::Broken { path: self.path.clone(), source })?;
+        let checked = found.into_iter().map(|stored| {
+            let row = chain::checked(stored, last)?;
             last = (row.seq, row.hash);
-            rows.push(row);
-        }
-        Ok(rows)
+            Ok(row)
+        });
+        let broken = |source| JournalError::Broken { path: self.path.clone(), source };
+        checked.collect::<Result<_, _>>().map_err(broken)
     }
 
     /// Reads all rows.
@@ -181,10 +201,10 @@ impl Journal {
     pub fn fork(&self, seq: u64, folder: &Path) -> Result<Self, JournalError> {
         let rows = schema::rows_behind(&self.db, 0).map_err(|source| self.failed(source))?;
         let path = path_in(folder);
-        let mut db = schema::create(&path)?;
-        schema::copy(&mut db, rows.iter().take_while(|row| row.seq <= seq))
-            .map_err(|source| JournalError::Database { path: path.clone(), source })?;
-        let fork = Self { path, db, redactor: self.redactor.clone() };
+        let redactor = self.redactor.clone();
+        let mut fork = Self { db: schema::create(&path)?, path, redactor };
+        schema::copy(&mut fork.db, rows.iter().take_while(|row| row.seq <= seq))
+            .map_err(|source| fork.failed(source))?;
         fork.rows()?;
         Ok(fork)
     }

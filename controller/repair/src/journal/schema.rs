@@ -4,8 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::{
-    Connection, ErrorCode, OpenFlags, OptionalExtension as _, Transaction, TransactionBehavior,
-    params,
+    Connection, ErrorCode, OpenFlags, OptionalExtension as _, TransactionBehavior, params,
 };
 
 use super::digest::Digest;
@@ -96,29 +95,21 @@ fn durable(db: &Connection) -> rusqlite::Result<()> {
     db.pragma_update(None, "synchronous", "full")
 }
 
-/// Appends a row behind the last one.
-pub(super) fn append(db: &mut Connection, body: String) -> rusqlite::Result<StoredRow> {
-    // Several processes append: number and hash of the row before must not change meanwhile.
-    let writing = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let last = writing
-        .prepare("SELECT seq, hash FROM journal ORDER BY seq DESC LIMIT 1")?
-        .query_row([], |row| Ok((row.get::<_, u64>(0)?, Digest(row.get(1)?))))
-        .optional()?;
-    let (last, before) = last.unwrap_or_default();
+/// Appends a row behind the last one, within a transaction that excludes other writers: several
+/// processes append, and number and hash of the row before must not change meanwhile.
+pub(super) fn append(db: &Connection, body: String) -> rusqlite::Result<()> {
+    let last = "SELECT seq, hash FROM journal ORDER BY seq DESC LIMIT 1";
+    let last = db.query_row(last, [], |row| Ok((row.get::<_, u64>(0)?, Digest(row.get(1)?))));
+    let (last, before) = last.optional()?.unwrap_or_default();
     let (seq, time_ms) = (last + 1, now_ms());
     let hash = before.followed_by(seq, time_ms, &body);
-    let row = StoredRow { seq, time_ms, body, hash };
-    insert(&writing, &row)?;
-    writing.commit()?;
-    Ok(row)
+    insert(db, &StoredRow { seq, time_ms, body, hash })
 }
 
-fn insert(db: &Transaction<'_>, row: &StoredRow) -> rusqlite::Result<usize> {
-    db.prepare(
-        "INSERT INTO journal (seq, time_ms, kind, body, hash)
-         VALUES (?1, ?2, json_extract(?3, '$.kind'), ?3, ?4)",
-    )?
-    .execute(params![row.seq, row.time_ms, row.body, row.hash.0])
+fn insert(db: &Connection, row: &StoredRow) -> rusqlite::Result<()> {
+    let insert = "INSERT INTO journal (seq, time_ms, kind, body, hash)
+                  VALUES (?1, ?2, json_extract(?3, '$.kind'), ?3, ?4)";
+    db.execute(insert, params![row.seq, row.time_ms, row.body, row.hash.0]).map(drop)
 }
 
 /// Reads the rows behind a number, in order.
@@ -141,8 +132,6 @@ pub(super) fn copy<'a>(
     rows: impl Iterator<Item = &'a StoredRow>,
 ) -> rusqlite::Result<()> {
     let copying = db.transaction()?;
-    for row in rows {
-        insert(&copying, row)?;
-    }
+    rows.into_iter().try_for_each(|row| insert(&copying, row))?;
     copying.commit()
 }

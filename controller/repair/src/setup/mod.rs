@@ -3,6 +3,7 @@
 mod build;
 mod busy;
 mod coverage;
+mod diagnosis;
 mod faults;
 mod folder;
 mod plan_run;
@@ -131,7 +132,7 @@ impl RepairSetup {
 
     /// Tells whether the agent whose turn it is is asked for a change that shows the failure.
     pub fn asks_for_diagnosis(&self, run: &Run) -> bool {
-        run.wants_diagnosis()
+        diagnosis::is_wanted(run)
             && match &self.agent(run).source {
                 PatchSource::Agent(agent) => agent.can_diagnose(),
                 PatchSource::Clients => true,
