@@ -36,9 +36,9 @@ pub(super) fn measure(
         .map_err(|error| TaskFailure::Because(format!("the measuring program said {error}")))?;
     Ok(vec![
         BenchRow {
-            what: "transitions of a repair run, each in two rows with full sync".to_owned(),
+            what: "transitions of a repair run, each two rows with one full sync".to_owned(),
             unit: "/s",
-            floor_is: "two bare SQLite inserts with full sync".to_owned(),
+            floor_is: "two bare SQLite inserts in a transaction with full sync".to_owned(),
             floor: Samples(found.bare_transitions),
             ours: Samples(found.transitions),
             goal: Goal::Share { least: 0.5 },
