@@ -16,7 +16,7 @@ use nix::sys::signal::Signal;
 use nix::sys::termios::{SetArg, cfmakeraw, tcgetattr, tcsetattr};
 use serde_json::Value;
 
-use crate::manifest::{Entry, elf, entry};
+use crate::manifest::{Entry, elf, entries, entry};
 use crate::served::first_line;
 use crate::workshop::{Ran, Slot, Started, Workshop, name_of, ran, until};
 
@@ -159,6 +159,32 @@ fn a_fault_below_another_exception_is_found_through_a_probe() {
     ] {
         check(board, fixture).unwrap_or_else(|why| panic!("{fixture} on {board}: {why}"));
     }
+}
+
+/// A test that provokes faults and gets over them passes; a handler that returns to the fault fails,
+/// however short it is.
+#[test]
+fn a_fault_whose_handler_returns_has_the_verdict_of_the_plain_emulator() {
+    let fixtures = [
+        "fault-stepped-over",
+        "fault-loop-stepped-over",
+        "fault-repeats",
+        "fault-returns-before",
+        "fault-slow-handler",
+        "fault-repeats-below-tick",
+        "fault-vectors-in-ram",
+    ];
+    let boards = ["microbit", "mps2-an385"];
+    let all = entries()
+        .into_iter()
+        .filter(|entry| boards.contains(&&*entry.board) && fixtures.contains(&&*entry.fixture));
+    let failures: Vec<String> = all
+        .filter_map(|entry| {
+            let why = check(&entry.board, &entry.fixture).err()?;
+            Some(format!("{} on {}: {why}", entry.fixture, entry.board))
+        })
+        .collect();
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
 #[test]

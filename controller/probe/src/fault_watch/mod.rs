@@ -27,6 +27,7 @@
 //! proof.
 
 mod capture;
+mod fault_loop;
 mod fault_stand;
 mod registers;
 mod stopped_core;
@@ -35,7 +36,9 @@ mod trap_watch;
 mod watch;
 
 pub(crate) use capture::windows;
-pub(crate) use stopped_core::{StoppedCore, standing_fault};
+pub(crate) use fault_loop::{FaultMachine, FaultStand, PC, Registers, WATCHED, XPSR};
+pub(crate) use fault_stand::fault_shape;
+pub(crate) use stopped_core::standing_fault;
 pub(crate) use telling::told;
 pub use watch::WatchedEmulator;
 pub(crate) use watch::stands_where_it_failed;

@@ -4,7 +4,7 @@ use jig_model::Cause;
 use jig_model::post_mortem::PostMortem;
 use jig_model::protocol::PostMortemRequest;
 
-use super::fault_stand::{FaultShape, fault_shape};
+use super::fault_loop::{FaultMachine, FaultShape, FaultStand, Followed, follow};
 use super::telling::{RequestSymbols, told_with};
 use super::trap_watch::{TrapFound, TrapShape};
 use crate::debug_info::exception_name;
@@ -24,23 +24,21 @@ const LEFT_UNCLEARED: &str = "; behind the last output the core took a fault who
 const LEFT_ELSEWHERE: &str = "; behind the last output the core took a fault whose handler has \
      returned neither to the instruction nor behind it";
 
-/// A core that was stopped.
-pub(crate) struct StoppedCore {
-    pub(crate) snapshot: CoreSnapshot,
-    /// Whether an interrupt is active there.
-    pub(crate) irq_active: bool,
-}
-
-/// Tells of the fault in which a core is; nothing if it is in none. `caught` is the core at the only
-/// fault that it took.
-pub(crate) fn standing_fault(
-    core: &StoppedCore,
+/// Finds out whether a core on which nothing has failed is in a fault for good, and tells of it;
+/// nothing if it is not. `caught` is the core at the only fault that it took.
+pub(crate) fn standing_fault<M: FaultMachine>(
+    machine: &mut M,
+    handlers: Vec<u32>,
     caught: Option<&CoreSnapshot>,
     request: &PostMortemRequest,
-) -> Option<PostMortem> {
+) -> Result<Option<PostMortem>, M::Error> {
     let image = RequestSymbols::load(request);
-    let shape = fault_shape(&core.snapshot, core.irq_active, image.symbols.as_ref())?;
-    Some(story_of(shape, &core.snapshot, caught, &image, request))
+    Ok(match follow(machine, handlers, image.symbols.as_ref())? {
+        Followed::InFault(FaultStand { shape, snapshot }) => {
+            Some(story_of(shape, &snapshot, caught, &image, request))
+        }
+        Followed::GoesOn | Followed::InNone { .. } => None,
+    })
 }
 
 /// Tells of a core that stands in a fault.

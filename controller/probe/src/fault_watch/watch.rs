@@ -19,7 +19,8 @@ use jig_model::rig_file::Place;
 use tokio::sync::oneshot;
 
 use super::capture::{CortexM, capture_riscv};
-use super::fault_stand::{FaultStand, WatchPoints, standing_in_fault};
+use super::fault_loop::FaultStand;
+use super::fault_stand::{WatchPoints, standing_in_fault};
 use super::registers::{CurrentRegisters, at_end, sighting, suspicion};
 use super::stopped_core::{story_of, trap_story};
 use super::telling::{RequestSymbols, told};

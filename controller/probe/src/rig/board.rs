@@ -12,28 +12,27 @@ use jig_model::{Cause, chain};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
+use super::SOON;
 use super::backing::{Backing, failed};
 use super::consoles::ProbeConsoles;
 use super::deployed::{Deployed, without};
 use super::handle::{BoardOrder, OrderReply};
 use super::look::{
-    active_exception, catch_faults, identify, irq_active, is_cortex_m, look, stands_at_fault,
+    active_exception, catch_faults, identify, is_cortex_m, look, shows_fault, stands_at_fault,
 };
+use super::probed_core::ProbedCore;
 use super::progress::DeployProgress;
 use crate::debug_info::exception_name;
-use crate::fault_watch::{StoppedCore, standing_fault, stands_where_it_failed, told};
+use crate::fault_watch::{standing_fault, stands_where_it_failed, told};
 use crate::post_mortem::Since;
 use crate::{
-    Attached, Cancel, CoreSnapshot, CoreState, FlashRequest, Payload, ProbeError, ProbeHandle,
-    ResetInto, RttBlock, RttError, Why,
+    Attached, Cancel, CoreKind, CoreSnapshot, CoreState, FlashRequest, Payload, ProbeError,
+    ProbeHandle, ResetInto, RttBlock, RttError, Why,
 };
 
 /// How often a running core is looked at: a fault has to be noticed within the 50 ms for
 /// which boards are watched after their report, and a look costs one read.
 const LOOK: Duration = Duration::from_millis(25);
-
-/// How soon it is looked at again while its program calls its host and waits for the answer.
-const SOON: Duration = Duration::from_millis(1);
 
 /// How much of each memory is cleared, and searched for rings whose address is unknown:
 /// data lies at its start, and megabytes of a slow probe would take seconds.
@@ -467,8 +466,9 @@ impl BoardOwner {
         self.sink.event(BoardEvent::Lost { cause, detail: chain(&error) });
     }
 
-    /// Tells whether the core executes an exception, so that it may be in a fault; it goes on
-    /// meanwhile. A core that was stopped tells for sure, which the post-mortem looks at.
+    /// Tells whether the core may be in a fault: it executes an exception, or has taken a fault in
+    /// this boot; it goes on meanwhile. A core that was followed tells for sure, which the post-mortem
+    /// does.
     async fn current_fault(&mut self) -> Result<Option<FaultSighting>, DriverError> {
         let Some(live) = self.live.as_ref().filter(|live| live.cortex_m && !live.gone) else {
             return Ok(None);
@@ -476,12 +476,47 @@ impl BoardOwner {
         if self.backing.ended() {
             return Ok(None);
         }
-        let number = active_exception(&live.handle).await;
-        let number = number
-            .map_err(|error| failed(error, Cause::ProbeLost, "read which exception is active"))?;
+        let read = async {
+            let number = active_exception(&live.handle).await?;
+            let suspected = number != 0
+                || live.faults > 0
+                || shows_fault(&live.handle, kind_of(&live.attached)).await?;
+            Ok((number, suspected))
+        };
+        let (number, suspected) = read.await.map_err(|error: ProbeError| {
+            failed(error, Cause::ProbeLost, "read which exception is active")
+        })?;
         let name = exception_name(number);
         let taken = Some(live.faults);
-        Ok((number != 0).then_some(FaultSighting { name, proven: false, taken }))
+        Ok(suspected.then_some(FaultSighting { name, proven: false, taken }))
+    }
+
+    /// Finds out whether the core is in a fault for good; it stands afterwards.
+    async fn standing(
+        &mut self,
+        request: PostMortemRequest,
+    ) -> Result<Option<PostMortem>, DriverError> {
+        let Some(live) = self.live.as_mut().filter(|live| live.cortex_m) else { return Ok(None) };
+        let caught = live.fault.take().filter(|_| live.faults == 1);
+        let (kind, ram) = (kind_of(&live.attached), self.backing.ram(&live.attached));
+        let hosts = self.consoles.hosts() == Some(true);
+        let stopped = async {
+            // It stops at the handlers by breakpoints, and would stop there twice.
+            catch_faults(&live.handle, false).await?;
+            let core = ProbedCore::stop(&live.handle, kind, ram, hosts).await?;
+            let handlers = core.handlers().await?;
+            Ok((core, handlers))
+        };
+        let told = |error: ProbeError| failed(error, Cause::ProbeLost, "look into the board");
+        let (mut core, handlers) = stopped.await.map_err(told)?;
+        let followed = blocking(move || {
+            let found = standing_fault(&mut core, handlers, caught.as_ref(), &request);
+            (core, found)
+        });
+        let (mut core, found) = followed.await?;
+        self.consoles.hosted(&core.printed);
+        core.release().await.map_err(told)?;
+        found.map_err(told)
     }
 
     async fn explain(
@@ -491,11 +526,7 @@ impl BoardOwner {
         let Some(live) = &mut self.live else { return Ok(None) };
         live.look_at = None;
         if request.why == Cause::CoreFault && !live.gone && !self.backing.ended() {
-            let core = stopped(&live.handle, &self.backing.ram(&live.attached)).await;
-            let core =
-                core.map_err(|error| failed(error, Cause::ProbeLost, "look into the board"))?;
-            let caught = live.fault.take().filter(|_| live.faults == 1);
-            return blocking(move || standing_fault(&core, caught.as_ref(), &request)).await;
+            return self.standing(request).await;
         }
         let mut since = Since::Standing;
         let (snapshot, why) = match live.fault.take() {
@@ -566,12 +597,9 @@ async fn blocking<T: Send + 'static>(
     })
 }
 
-/// Stops a core and copies its stacks.
-async fn stopped(handle: &ProbeHandle, ram: &[Range<u64>]) -> Result<StoppedCore, ProbeError> {
-    handle.halt().await?;
-    let snapshot = handle.snapshot_of_stacks(ram).await?;
-    let irq_active = irq_active(handle, &snapshot).await?;
-    Ok(StoppedCore { snapshot, irq_active })
+/// Returns the kind of a Cortex-M.
+fn kind_of(attached: &Attached) -> CoreKind {
+    attached.core.unwrap_or(CoreKind::Armv7m)
 }
 
 /// Looks what became of a core after its fault was caught; it stands afterwards.

@@ -1,8 +1,6 @@
 //! Polling of a running core: has it locked up, reset itself or halted?
 
-use crate::{
-    Attached, CoreKind, CoreSnapshot, CoreState, HaltReason, MemoryWidth, ProbeError, ProbeHandle,
-};
+use crate::{Attached, CoreKind, CoreState, HaltReason, MemoryWidth, ProbeError, ProbeHandle};
 
 /// Debug halting control and status register: ARMv7-M manual C1.6.2.
 const DHCSR: u64 = 0xe000_edf0;
@@ -17,7 +15,7 @@ const DEMCR: u64 = 0xe000_edfc;
 const VC_HARDERR: u32 = 1 << 10;
 
 const EXCEPTION: u128 = 0x1ff;
-const HARD_FAULT: u128 = 3;
+const HARD_FAULT: u32 = 3;
 
 /// What a look found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -65,7 +63,7 @@ pub(super) async fn stands_at_fault(handle: &ProbeHandle) -> Result<bool, ProbeE
         CoreState::Halted { reason: HaltReason::Unknown, .. } => {
             let registers = handle.registers().await?;
             let xpsr = registers.iter().find(|register| register.name == "xpsr");
-            Ok(xpsr.is_some_and(|xpsr| xpsr.value & EXCEPTION == HARD_FAULT))
+            Ok(xpsr.is_some_and(|xpsr| xpsr.value & EXCEPTION == HARD_FAULT.into()))
         }
         _ => Ok(false),
     }
@@ -79,18 +77,59 @@ pub(super) async fn active_exception(handle: &ProbeHandle) -> Result<u32, ProbeE
     Ok(word(handle, ICSR).await? & VECTACTIVE)
 }
 
+/// Tells whether the status registers of a core show a fault; it goes on meanwhile. Armv6-M has no
+/// such registers.
+pub(super) async fn shows_fault(handle: &ProbeHandle, kind: CoreKind) -> Result<bool, ProbeError> {
+    /// Configurable and hard fault status: ARMv7-M manual B3.2.15 and B3.2.16.
+    const CFSR: u64 = 0xe000_ed28;
+    const HFSR: u64 = 0xe000_ed2c;
+    const FORCED_OR_VECTTBL: u32 = 1 << 30 | 1 << 1;
+    if kind == CoreKind::Armv6m {
+        return Ok(false);
+    }
+    let configurable = word(handle, CFSR).await?;
+    Ok(configurable != 0 || word(handle, HFSR).await? & FORCED_OR_VECTTBL != 0)
+}
+
 /// Tells whether an interrupt of a core that stands is active; no register of Armv6-M says so.
-pub(super) async fn irq_active(
+pub(super) async fn active_interrupt(
     handle: &ProbeHandle,
-    core: &CoreSnapshot,
+    kind: CoreKind,
 ) -> Result<bool, ProbeError> {
     /// Interrupt active bit registers: ARMv7-M manual B3.4.7.
     const IABR: u64 = 0xe000_e300;
-    if core.kind == CoreKind::Armv6m {
+    if kind == CoreKind::Armv6m {
         return Ok(false);
     }
     let active = handle.read_as(MemoryWidth::Word, IABR, 64).await?;
     Ok(active.iter().any(|&byte| byte != 0))
+}
+
+/// Reads where the handlers of faults begin: hard fault and, where the core has them, memory, bus,
+/// usage and secure faults.
+pub(super) async fn fault_handlers(
+    handle: &ProbeHandle,
+    kind: CoreKind,
+) -> Result<Vec<u32>, ProbeError> {
+    const VECTOR_TABLE: u64 = 0xe000_ed08;
+    let count = match kind {
+        CoreKind::Armv6m => 1,
+        CoreKind::Armv8m => 5,
+        _ => 4,
+    };
+    // It reads as 0 where the table cannot be moved.
+    let table = u64::from(word(handle, VECTOR_TABLE).await?);
+    let vectors = match handle.read(table + 4 * u64::from(HARD_FAULT), 4 * count).await {
+        Err(ProbeError::BusFault { .. }) => return Ok(Vec::new()),
+        vectors => vectors?,
+    };
+    let vectors = vectors.as_chunks().0.iter().map(|&vector| u32::from_le_bytes(vector));
+    // A handler is Thumb code; anything else is an empty table.
+    let mut handlers: Vec<u32> =
+        vectors.filter(|vector| vector & 1 == 1).map(|vector| vector & !1).collect();
+    handlers.sort_unstable();
+    handlers.dedup();
+    Ok(handlers)
 }
 
 async fn word(handle: &ProbeHandle, address: u64) -> Result<u32, ProbeError> {

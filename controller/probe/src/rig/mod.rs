@@ -30,10 +30,15 @@ mod factory;
 mod handle;
 mod look;
 mod parked;
+mod probed_core;
 mod progress;
 mod sink;
 #[cfg(test)]
 mod tests;
 mod transport;
+
+/// How soon a core is looked at again of which something is awaited: that its program calls its host,
+/// or that it stops.
+const SOON: std::time::Duration = std::time::Duration::from_millis(1);
 
 pub use factory::{EmulatedProbeFactory, ProbeFactory};

@@ -273,6 +273,11 @@ impl EmulatedBoard {
             return Ok(());
         }
         self.peeked = Peeked::default();
+        // On a chip a `BKPT` halts the core and no handler is entered, so it comes before a
+        // breakpoint at the handler.
+        if self.guards.hard_fault == Some(pc) && self.leave_bkpt()? {
+            return Ok(());
+        }
         if self.breakpoints.matches(pc) {
             self.debug.cause(fault_cause::BKPT);
             return Ok(());
@@ -284,31 +289,44 @@ impl EmulatedBoard {
         self.at_hard_fault(halt_requested)
     }
 
-    /// The core reached the HardFault handler's entry: by a `BKPT`, by a fault, or because a
-    /// handler of something else begins there too.
-    fn at_hard_fault(&mut self, halt_requested: bool) -> Result<(), BusError> {
+    /// Tells whether the core, which stands at the entry of the HardFault handler, has entered it.
+    fn entered_hard_fault(&mut self) -> Result<bool, BusError> {
         let general = self.general()?;
-        let in_fault = general[LR] >> 28 == 0xf && general[XPSR] & EXCEPTION == HARD_FAULT;
-        if in_fault {
-            let frame = match general[LR] & FRAME_ON_PSP {
-                0 => general[SP],
-                _ => self.process_stack()?,
-            };
-            let came_from = match self.peek_word(frame.wrapping_add(FRAME_PC)) {
-                Ok(pc) => pc,
-                // A stack that is nowhere holds no return address.
-                Err(BusError::Fault) => u32::MAX,
-                Err(lost) => return Err(lost),
-            };
-            if self.is_halting_bkpt(came_from)? {
-                self.leave_exception()?;
-                if !self.is_v6m() {
-                    let event = (HFSR, Access::Word, HFSR_DEBUGEVT);
-                    self.with_qtest(|qtest| qtest.write_each(&[event]))?;
-                }
-                self.debug.cause(fault_cause::BKPT);
-                return Ok(());
-            }
+        Ok(general[LR] >> 28 == 0xf && general[XPSR] & EXCEPTION == HARD_FAULT)
+    }
+
+    /// Undoes the entry of the HardFault handler if a `BKPT` has led there; tells whether.
+    fn leave_bkpt(&mut self) -> Result<bool, BusError> {
+        if !self.entered_hard_fault()? {
+            return Ok(false);
+        }
+        let general = self.general()?;
+        let frame = match general[LR] & FRAME_ON_PSP {
+            0 => general[SP],
+            _ => self.process_stack()?,
+        };
+        let came_from = match self.peek_word(frame.wrapping_add(FRAME_PC)) {
+            Ok(pc) => pc,
+            // A stack that is nowhere holds no return address.
+            Err(BusError::Fault) => u32::MAX,
+            Err(lost) => return Err(lost),
+        };
+        if !self.is_halting_bkpt(came_from)? {
+            return Ok(false);
+        }
+        self.leave_exception()?;
+        if !self.is_v6m() {
+            let event = (HFSR, Access::Word, HFSR_DEBUGEVT);
+            self.with_qtest(|qtest| qtest.write_each(&[event]))?;
+        }
+        self.debug.cause(fault_cause::BKPT);
+        Ok(true)
+    }
+
+    /// The core reached the entry of the HardFault handler, and no `BKPT` has led there: by a fault, or
+    /// because a handler of something else begins there too.
+    fn at_hard_fault(&mut self, halt_requested: bool) -> Result<(), BusError> {
+        if self.entered_hard_fault()? {
             self.stats.hard_faults += 1;
             if self.debug.catches_hard_faults() {
                 self.debug.cause(fault_cause::VCATCH);
