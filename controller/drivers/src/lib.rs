@@ -10,9 +10,12 @@ pub mod discover;
 pub mod flasher;
 pub mod host;
 pub mod inject;
+mod own_timeout;
 pub mod power;
 pub mod process;
 pub mod program;
 pub mod qemu;
 pub mod reset;
 pub mod serial;
+
+pub use own_timeout::OwnTimeout;

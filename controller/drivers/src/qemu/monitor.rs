@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::time::{Instant, timeout_at};
 
 use super::pauses::{EventTime, Pauses};
+use crate::OwnTimeout;
 
 /// Says why the monitor is of no use any more.
 #[derive(Debug, thiserror::Error)]
@@ -122,8 +122,9 @@ impl Monitor {
         command: &'static str,
         timeout: Duration,
     ) -> Result<u64, MonitorError> {
-        let late = |_| MonitorError::TimedOut { command, after: timeout };
-        tokio::time::timeout(timeout, self.send(command, &Value::Null)).await.map_err(late)?
+        let late = || MonitorError::TimedOut { command, after: timeout };
+        let sent = OwnTimeout::new(timeout).limit(self.send(command, &Value::Null)).await;
+        sent.ok_or_else(late)?
     }
 
     async fn send(&mut self, command: &str, arguments: &Value) -> Result<u64, MonitorError> {
@@ -159,11 +160,11 @@ impl Monitor {
         arguments: &Value,
         timeout: Duration,
     ) -> Result<Value, MonitorError> {
-        let deadline = Instant::now() + timeout;
-        let late = |_| MonitorError::TimedOut { command, after: timeout };
-        let wanted = timeout_at(deadline, self.send(command, arguments)).await.map_err(late)??;
+        let mut limit = OwnTimeout::new(timeout);
+        let late = || MonitorError::TimedOut { command, after: timeout };
+        let wanted = limit.limit(self.send(command, arguments)).await.ok_or_else(late)??;
         loop {
-            match timeout_at(deadline, self.read()).await.map_err(late)?? {
+            match limit.limit(self.read()).await.ok_or_else(late)?? {
                 Arrival::Event(event) => self.early.push_back(event),
                 Arrival::Answer { id, result } if id == wanted => {
                     return result.map_err(|reason| MonitorError::Refused { command, reason });
@@ -184,10 +185,10 @@ impl Monitor {
             self.early.remove(at);
             return Ok(());
         }
-        let deadline = Instant::now() + timeout;
-        let late = |_| MonitorError::TimedOut { command: what, after: timeout };
+        let mut limit = OwnTimeout::new(timeout);
+        let late = || MonitorError::TimedOut { command: what, after: timeout };
         loop {
-            match timeout_at(deadline, self.read()).await.map_err(late)?? {
+            match limit.limit(self.read()).await.ok_or_else(late)?? {
                 Arrival::Event(event) if wanted(&event) => return Ok(()),
                 Arrival::Event(event) => self.early.push_back(event),
                 Arrival::Answer { .. } => {}

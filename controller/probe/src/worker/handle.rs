@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
+use jig_drivers::OwnTimeout;
 use tokio::sync::oneshot;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 
 use super::attach::attach;
 use super::flash::{self, Cancel, FlashStop, Interest};
@@ -399,10 +400,10 @@ impl ProbeHandle {
         let asked = Instant::now();
         loop {
             let alive = Instant::from_std(self.shared.pulse.last()).max(asked);
-            tokio::select! {
-                biased;
-                answer = &mut answered => return answer.unwrap_or(Err(ProbeError::Gone)),
-                () = sleep_until(alive + self.deadline) => {}
+            let left = (alive + self.deadline).saturating_duration_since(Instant::now());
+            // The worker had no time either while this process stood.
+            if let Some(answer) = OwnTimeout::new(left).limit(&mut answered).await {
+                return answer.unwrap_or(Err(ProbeError::Gone));
             }
             if Instant::from_std(self.shared.pulse.last()).max(asked) > alive {
                 continue;

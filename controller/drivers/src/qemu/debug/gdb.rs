@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use super::ANSWER;
 use super::stream::{ChannelError, ChannelStream, quote};
+use crate::OwnTimeout;
 
 const NAME: &str = "gdb";
 
@@ -296,8 +297,7 @@ impl Gdb {
     /// # Errors
     /// The channel fails.
     pub fn wait(&mut self, timeout: Duration) -> Result<Option<Stop>, ChannelError> {
-        let deadline = Instant::now() + timeout;
-        match self.incoming(deadline)? {
+        match self.incoming(&mut OwnTimeout::new(timeout))? {
             Some(Incoming::Stop(stop)) => Ok(Some(stop)),
             Some(Incoming::Answer(answer)) => Err(garbled(&answer)),
             None => Ok(None),
@@ -311,7 +311,7 @@ impl Gdb {
     pub fn interrupt(&mut self) -> Result<Stop, ChannelError> {
         let began = Instant::now();
         self.stats.trips += 1;
-        if !self.stream.send(STOP, began + ANSWER)? {
+        if !self.stream.send(STOP, &mut OwnTimeout::new(ANSWER))? {
             return Err(late(b"interrupt"));
         }
         let stop = self.wait(ANSWER)?.ok_or_else(|| late(b"interrupt"))?;
@@ -333,7 +333,7 @@ impl Gdb {
     /// # Errors
     /// The channel fails.
     pub fn drain(&mut self) -> Result<(), ChannelError> {
-        while self.incoming(Instant::now())?.is_some() {
+        while self.incoming(&mut OwnTimeout::new(Duration::ZERO))?.is_some() {
             self.stats.stray_stops += 1;
         }
         Ok(())
@@ -372,7 +372,7 @@ impl Gdb {
         bytes.extend_from_slice(STOP);
         bytes.extend_from_slice(packets);
         self.sent.extend(std::iter::repeat_n(expected, count));
-        match self.stream.send(&bytes, Instant::now() + ANSWER)? {
+        match self.stream.send(&bytes, &mut OwnTimeout::new(ANSWER))? {
             true => Ok(()),
             false => {
                 self.give_up();
@@ -397,9 +397,9 @@ impl Gdb {
 
     /// Waits for the next answer of the packets that were sent last.
     fn answer(&mut self, what: &[u8]) -> Result<Vec<u8>, ChannelError> {
-        let deadline = Instant::now() + ANSWER;
+        let mut timeout = OwnTimeout::new(ANSWER);
         loop {
-            match self.incoming(deadline) {
+            match self.incoming(&mut timeout) {
                 Ok(Some(Incoming::Answer(answer))) => return Ok(answer),
                 Ok(Some(Incoming::Stop(_))) => self.stats.stray_stops += 1,
                 Ok(None) => {
@@ -424,10 +424,10 @@ impl Gdb {
     }
 
     /// Takes the next answer that is waited for, or the next stop reply of the present run.
-    fn incoming(&mut self, deadline: Instant) -> Result<Option<Incoming>, ChannelError> {
+    fn incoming(&mut self, timeout: &mut OwnTimeout) -> Result<Option<Incoming>, ChannelError> {
         loop {
             let Some((message, used)) = unframe(self.stream.arrived()) else {
-                match self.stream.fill(deadline)? {
+                match self.stream.fill(timeout)? {
                     true => continue,
                     false => return Ok(None),
                 }

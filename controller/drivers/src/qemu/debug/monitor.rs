@@ -1,12 +1,13 @@
 //! A second monitor, for the debugger: reset, memory map, and resets of the target's own.
 
 use std::os::unix::net::UnixStream;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::ANSWER;
 use super::stream::{ChannelError, ChannelStream, quote};
+use crate::OwnTimeout;
 
 const NAME: &str = "monitor";
 
@@ -63,9 +64,9 @@ impl DebugMonitor {
     pub fn system_reset(&mut self) -> Result<(), ChannelError> {
         self.resets()?;
         self.call("system_reset", &json!({}))?;
-        let deadline = Instant::now() + ANSWER;
+        let mut timeout = OwnTimeout::new(ANSWER);
         while !self.seen.by_host {
-            self.hear(deadline, "system_reset")?;
+            self.hear(&mut timeout, "system_reset")?;
         }
         self.seen.by_host = false;
         Ok(())
@@ -76,7 +77,7 @@ impl DebugMonitor {
     /// # Errors
     /// The channel fails.
     pub fn resets(&mut self) -> Result<ResetSeen, ChannelError> {
-        while let Some(line) = self.line(Instant::now())? {
+        while let Some(line) = self.line(&mut OwnTimeout::new(Duration::ZERO))? {
             self.note(&line);
         }
         Ok(std::mem::take(&mut self.seen))
@@ -121,16 +122,16 @@ impl DebugMonitor {
     fn send(&mut self, command: &str, arguments: &Value) -> Result<(), ChannelError> {
         let mut line = json!({ "execute": command, "arguments": arguments }).to_string();
         line.push('\n');
-        match self.stream.send(line.as_bytes(), Instant::now() + ANSWER)? {
+        match self.stream.send(line.as_bytes(), &mut OwnTimeout::new(ANSWER))? {
             true => Ok(()),
             false => Err(late(command, ANSWER)),
         }
     }
 
     fn answer(&mut self, command: &str, timeout: Duration) -> Result<Value, ChannelError> {
-        let deadline = Instant::now() + timeout;
+        let mut timeout = OwnTimeout::new(timeout);
         loop {
-            let Some(message) = self.hear(deadline, command)? else { continue };
+            let Some(message) = self.hear(&mut timeout, command)? else { continue };
             if let Some(error) = message.get("error") {
                 let answer = error.get("desc").and_then(Value::as_str).unwrap_or("no reason");
                 return Err(ChannelError::Refused {
@@ -146,8 +147,12 @@ impl DebugMonitor {
     }
 
     /// Waits for a message; nothing if it was an event.
-    fn hear(&mut self, deadline: Instant, what: &str) -> Result<Option<Value>, ChannelError> {
-        let line = self.line(deadline)?.ok_or_else(|| late(what, ANSWER))?;
+    fn hear(
+        &mut self,
+        timeout: &mut OwnTimeout,
+        what: &str,
+    ) -> Result<Option<Value>, ChannelError> {
+        let line = self.line(timeout)?.ok_or_else(|| late(what, ANSWER))?;
         if self.note(&line) {
             return Ok(None);
         }
@@ -173,8 +178,8 @@ impl DebugMonitor {
         true
     }
 
-    /// Takes the next line; nothing if none has come by the deadline.
-    fn line(&mut self, deadline: Instant) -> Result<Option<Vec<u8>>, ChannelError> {
+    /// Takes the next line; nothing if none comes in time.
+    fn line(&mut self, timeout: &mut OwnTimeout) -> Result<Option<Vec<u8>>, ChannelError> {
         let mut seen = 0;
         loop {
             let arrived = self.stream.arrived();
@@ -184,7 +189,7 @@ impl DebugMonitor {
                 return Ok(Some(line));
             }
             seen = arrived.len();
-            if !self.stream.fill(deadline)? {
+            if !self.stream.fill(timeout)? {
                 return Ok(None);
             }
         }

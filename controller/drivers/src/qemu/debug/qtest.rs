@@ -9,6 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::ANSWER;
 use super::stream::{ChannelError, ChannelStream, quote};
+use crate::OwnTimeout;
 
 const NAME: &str = "qtest";
 
@@ -191,7 +192,7 @@ impl Qtest {
         let began = Instant::now();
         self.stats.commands += commands as u64;
         self.stats.trips += 1;
-        let sent = self.stream.send(bytes, began + ANSWER)?;
+        let sent = self.stream.send(bytes, &mut OwnTimeout::new(ANSWER))?;
         self.stats.time += began.elapsed();
         if sent { Ok(()) } else { Err(late(bytes)) }
     }
@@ -199,7 +200,7 @@ impl Qtest {
     /// Waits for the answer to a command; returns what follows its `OK`.
     fn answer(&mut self, what: &str) -> Result<String, ChannelError> {
         let began = Instant::now();
-        let deadline = began + ANSWER;
+        let mut timeout = OwnTimeout::new(ANSWER);
         let mut seen = 0;
         loop {
             let arrived = self.stream.arrived();
@@ -220,7 +221,7 @@ impl Qtest {
                 };
             }
             seen = arrived.len();
-            if !self.stream.fill(deadline)? {
+            if !self.stream.fill(&mut timeout)? {
                 return Err(late(what.as_bytes()));
             }
         }

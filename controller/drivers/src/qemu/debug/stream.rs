@@ -9,6 +9,8 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 
+use crate::OwnTimeout;
+
 /// Says why a debug channel is of no use any more.
 #[derive(Debug, thiserror::Error)]
 pub enum ChannelError {
@@ -110,9 +112,9 @@ impl ChannelStream {
         }
     }
 
-    /// Waits until more has arrived; false if nothing has by the deadline. One look at the
-    /// socket happens even if the deadline has passed.
-    pub(super) fn fill(&mut self, deadline: Instant) -> Result<bool, ChannelError> {
+    /// Waits until more has arrived; false if nothing has in time. One look at the socket
+    /// happens even if the time is over.
+    pub(super) fn fill(&mut self, timeout: &mut OwnTimeout) -> Result<bool, ChannelError> {
         if self.arrived().len() > self.limit {
             let answer = quote(self.arrived());
             return Err(ChannelError::Garbled { channel: self.name, answer });
@@ -121,7 +123,8 @@ impl ChannelStream {
             self.buffer.drain(..self.start);
             self.start = 0;
         }
-        let spin_until = deadline.min(Instant::now() + SPIN);
+        let now = Instant::now();
+        let spin_until = now + timeout.slice(now).min(SPIN);
         loop {
             let len = self.buffer.len();
             self.buffer.resize(len + CHUNK, 0);
@@ -134,7 +137,7 @@ impl ChannelStream {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     if Instant::now() < spin_until {
                         std::thread::yield_now();
-                    } else if !self.ready(PollFlags::POLLIN, deadline)? {
+                    } else if !self.ready(PollFlags::POLLIN, timeout)? {
                         return Ok(false);
                     }
                 }
@@ -143,15 +146,19 @@ impl ChannelStream {
         }
     }
 
-    /// Writes all bytes; false if the emulator has not read them by the deadline.
-    pub(super) fn send(&mut self, bytes: &[u8], deadline: Instant) -> Result<bool, ChannelError> {
+    /// Writes all bytes; false if the emulator does not read them in time.
+    pub(super) fn send(
+        &mut self,
+        bytes: &[u8],
+        timeout: &mut OwnTimeout,
+    ) -> Result<bool, ChannelError> {
         let mut rest = bytes;
         while !rest.is_empty() {
             match self.socket.write(rest) {
                 Ok(count) => rest = &rest[count..],
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    if !self.ready(PollFlags::POLLOUT, deadline)? {
+                    if !self.ready(PollFlags::POLLOUT, timeout)? {
                         return Ok(false);
                     }
                 }
@@ -161,17 +168,16 @@ impl ChannelStream {
         Ok(true)
     }
 
-    fn ready(&self, wanted: PollFlags, deadline: Instant) -> Result<bool, ChannelError> {
+    fn ready(&self, wanted: PollFlags, timeout: &mut OwnTimeout) -> Result<bool, ChannelError> {
         loop {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+            let slice = timeout.slice(Instant::now());
+            if slice.is_zero() {
                 return Ok(false);
             }
             let mut fds = [PollFd::new(self.socket.as_fd(), wanted)];
-            match ppoll(&mut fds, Some(TimeSpec::from_duration(left)), None) {
-                Ok(0) => return Ok(false),
+            match ppoll(&mut fds, Some(TimeSpec::from_duration(slice)), None) {
+                Ok(0) | Err(Errno::EINTR) => {}
                 Ok(_) => return Ok(true),
-                Err(Errno::EINTR) => {}
                 Err(errno) => return Err(self.failed(errno.into())),
             }
         }
