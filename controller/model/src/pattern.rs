@@ -4,6 +4,8 @@
 //! target prints bytes; `^` and `$` stand at line borders and know CR LF; `.` matches any
 //! byte but a line end.
 
+mod shipped;
+
 use std::ops::Range;
 
 use regex_automata::util::syntax;
@@ -42,6 +44,10 @@ impl Pattern {
     /// Refuses bad syntax, expressions over 4096 bytes, and those that match the empty
     /// text: they would match before the target has printed anything.
     pub fn new(text: &str) -> Result<Self, PatternError> {
+        if shipped::is_shipped(text) { Ok(Self(text.to_owned())) } else { Self::checked(text) }
+    }
+
+    fn checked(text: &str) -> Result<Self, PatternError> {
         if text.len() > MAX_PATTERN {
             return Err(PatternError {
                 message: format!("longer than {MAX_PATTERN} bytes"),
@@ -69,6 +75,17 @@ impl Pattern {
     /// Returns the expression.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// Tells whether it is one of the shipped fault signatures, which are known to compile.
+    pub fn is_shipped(&self) -> bool {
+        shipped::is_shipped(&self.0)
+    }
+
+    /// Lists texts of which each match holds one, whatever the case of its ASCII letters; none if no
+    /// such texts are known.
+    pub fn required_texts(&self) -> impl Iterator<Item = &'static str> {
+        shipped::required_texts(&self.0)
     }
 
     /// Returns how many groups capture.

@@ -92,6 +92,11 @@ pub(super) fn suspicious_line(
             let len = memchr::memchr2(b'\n', b'\r', &block[from..]);
             let end = len.map_or(block.len(), |len| from + len);
             let span = at + from as u64..at + end as u64;
+            // The rules of lines are compiled for the first of them.
+            if from == end {
+                from = end + 1;
+                continue;
+            }
             let is_known = known.iter().any(|k| k.start <= span.start && span.start < k.end);
             if let Some(text) = suspicious_text(&block[from..end], allowed).filter(|_| !is_known) {
                 return Some((span, text));

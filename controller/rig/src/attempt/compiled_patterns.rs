@@ -1,8 +1,9 @@
 //! The search patterns of a run, compiled once for all its attempts.
 //!
-//! Ten fault signatures take some 20 ms to compile, as long as an emulator takes to start. So the
-//! first watcher that needs them has them compiled on a thread of its own while the board boots. No
-//! output is lost meanwhile, because watchers read the log.
+//! Ten fault signatures of a user take some 20 ms to compile, as long as an emulator takes to start.
+//! So the first watcher that needs them has them compiled on a thread of its own while the board
+//! boots. No output is lost meanwhile, because watchers read the log. Shipped signatures are compiled
+//! when they are needed, see `console/signatures.rs`.
 
 use std::sync::Arc;
 
@@ -66,5 +67,5 @@ fn compile(
     let signatures: Vec<_> = profile.faults.iter().cloned().chain(rejected).collect();
     let recogniser = Recogniser::new(&signatures, banner, &profile.limits)?;
     let reasons = Arc::new(FaultReasons::new(&profile.faults)?);
-    Ok(CompiledPatterns { recogniser, reasons, identity: IdentityScanner::new()? })
+    Ok(CompiledPatterns { recogniser, reasons, identity: IdentityScanner::new() })
 }

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use regex_automata::meta::Regex;
 use regex_automata::util::syntax;
 
+use super::scan::searched_once;
 use super::{crash_evidence, failed_result, framework_lines, result_rows};
 
 /// Text without which no line tells of a failed result or of a crash. Text in another form is looked
@@ -15,7 +16,7 @@ static CANDIDATE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let parts =
         [failed_result::HINTS, framework_lines::HINTS, result_rows::HINTS, crash_evidence::HINTS];
     let all = parts.map(|part| format!("(?i-u:{part})")).join("|");
-    Regex::builder().syntax(bytes).build(&all).ok()
+    Regex::builder().configure(searched_once()).syntax(bytes).build(&all).ok()
 });
 
 /// Finds the first place in some output that a line with a failed result may have.

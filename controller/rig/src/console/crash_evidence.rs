@@ -12,7 +12,9 @@ use std::sync::LazyLock;
 use regex_automata::meta::Regex;
 use regex_automata::util::syntax;
 
-use super::fault_lines::texts;
+use super::scan::searched_once;
+
+use super::lines::texts;
 use super::suspicion::is_suspicious;
 use super::words::{is_zero, listed, words};
 
@@ -30,7 +32,7 @@ pub(super) const HINTS: &str = r"(?:watchdog|wdt|iwdg|wwdg) (?:reset|timeout|exp
 
 static EVIDENCE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let ascii = syntax::Config::new().unicode(false).utf8(false).case_insensitive(true);
-    Regex::builder().syntax(ascii).build_many(PATTERNS).ok()
+    Regex::builder().configure(searched_once()).syntax(ascii).build_many(PATTERNS).ok()
 });
 
 /// Registers that hold a cause or an address of a fault, and nothing else.

@@ -12,8 +12,8 @@
 //!
 //! `failed_result_lines.toml` holds the lines that the words were chosen by.
 
-use super::fault_lines::texts;
 use super::framework_lines::is_framework_failure;
+use super::lines::texts;
 use super::result_rows::is_failed_row;
 use super::words::{Word, listed, words};
 

@@ -1,10 +1,8 @@
 //! Fault signatures at the start of lines, behind colours and what loggers put there.
 //!
 //! # Design
-//! A hundred signatures in one dense automaton take seconds to build, and every logger's prefix
-//! would multiply them. Lines are cleaned instead, as for test results, and each text that is left
-//! behind a prefix is matched by a lazy automaton from its first byte on. Most lines leave the
-//! automaton at that byte.
+//! Every logger's prefix in front of every signature would multiply them. Lines are cleaned instead,
+//! as for test results, and each text that is left behind a prefix is matched from its first byte on.
 //!
 //! A fault handler may print its headline and stop without a line end. So an unfinished line is
 //! matched, too, without its last byte: what follows cannot undo such a match. A line that is too
@@ -14,21 +12,12 @@
 //! The first signatures take precedence over the others on a line. So nothing is told of an
 //! unfinished line that one of them may still match.
 
-use std::sync::Arc;
-
 use jig_model::pattern::Pattern;
-use regex_automata::hybrid::dfa::{Cache, DFA};
-use regex_automata::nfa::thompson;
-use regex_automata::{Anchored, Input, MatchKind, PatternSet as Matches};
+use regex_automata::PatternSet as Matches;
 
-use super::lines::{LineSplitter, RawLine, lossy, plain, without_context};
+use super::lines::{LineSplitter, RawLine, lossy, plain};
 use super::scan::PatternSetError;
-
-/// Most prefixes taken off one line: colour, time, thread, level, tag, file and line.
-const MAX_PREFIXES: usize = 6;
-
-/// Limit of the compiled form, against nested repetitions: a hundred signatures take 200 KiB.
-const NFA_LIMIT: usize = 4 << 20;
+use super::signatures::{Caches, Signatures};
 
 /// A signature that a line begins with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,18 +35,14 @@ pub(super) struct FaultLine {
 /// Matches signatures against the lines of a stream.
 #[derive(Debug, Clone)]
 pub(super) struct FaultLines {
-    /// `None` without signatures.
-    automaton: Option<Arc<DFA>>,
-    /// Of the signatures that take precedence, if there are any.
-    preferred: Option<Arc<DFA>>,
+    signatures: Signatures,
     splitter: LineSplitter,
     matcher: Matcher,
 }
 
 #[derive(Debug, Clone)]
 struct Matcher {
-    cache: Option<Cache>,
-    preferred_cache: Option<Cache>,
+    caches: Caches,
     matches: Matches,
     /// Signatures told of the current line.
     told: Matches,
@@ -82,22 +67,19 @@ impl FaultLines {
     /// Compiles signatures, of which the first `precedence` take precedence; each is matched from
     /// the start of a text.
     pub(super) fn new(patterns: &[Pattern], precedence: usize) -> Result<Self, PatternSetError> {
-        let preferred = patterns.get(..precedence).unwrap_or_default();
-        let none = || Matches::new(patterns.len());
+        Ok(Self::of(Signatures::new(patterns, precedence)?, patterns.len(), precedence))
+    }
+
+    fn of(signatures: Signatures, count: usize, precedence: usize) -> Self {
+        let none = || Matches::new(count);
         let matcher = Matcher {
-            cache: None,
-            preferred_cache: None,
+            caches: Caches::default(),
             matches: none(),
             told: none(),
-            precedence: preferred.len(),
+            precedence,
             undecided: None,
         };
-        Ok(Self {
-            automaton: build(patterns)?,
-            preferred: build(preferred)?,
-            splitter: LineSplitter::new(0),
-            matcher,
-        })
+        Self { signatures, splitter: LineSplitter::new(0), matcher }
     }
 
     /// Begins a new stream at an offset.
@@ -109,18 +91,17 @@ impl FaultLines {
 
     /// Looks at the next bytes.
     pub(super) fn feed(&mut self, bytes: &[u8], tell: impl FnMut(FaultLine)) {
-        let Some(automata) = self.automaton.as_ref().map(|all| (all, self.preferred.as_ref()))
-        else {
+        if self.signatures.is_empty() {
             return;
-        };
-        let (matcher, mut tell) = (&mut self.matcher, tell);
+        }
+        let (signatures, matcher, mut tell) = (&self.signatures, &mut self.matcher, tell);
         self.splitter.feed(bytes, |raw| {
-            matcher.look(automata, &raw, Known::Whole, &mut tell);
+            matcher.look(signatures, &raw, Known::Whole, &mut tell);
             matcher.told.clear();
         });
         matcher.undecided = None;
         if let Some(raw) = self.splitter.begun() {
-            matcher.look(automata, &raw, Known::Begun, &mut tell);
+            matcher.look(signatures, &raw, Known::Begun, &mut tell);
         }
     }
 
@@ -143,46 +124,34 @@ impl FaultLines {
 
     fn look_at_begun(&mut self, known: Known, mut tell: impl FnMut(FaultLine)) {
         self.matcher.undecided = None;
-        if let (Some(all), Some(raw)) = (&self.automaton, self.splitter.begun()) {
-            self.matcher.look((all, self.preferred.as_ref()), &raw, known, &mut tell);
+        if let Some(raw) = self.splitter.begun() {
+            self.matcher.look(&self.signatures, &raw, known, &mut tell);
         }
     }
 }
 
-/// The automaton of all signatures, and that of those that take precedence.
-type Automata<'a> = (&'a Arc<DFA>, Option<&'a Arc<DFA>>);
-
 impl Matcher {
     fn look(
         &mut self,
-        (automaton, preferred): Automata<'_>,
+        signatures: &Signatures,
         raw: &RawLine<'_>,
         known: Known,
         tell: &mut impl FnMut(FaultLine),
     ) {
         let bytes = plain(raw.bytes);
         let line = lossy(&bytes);
-        let cache = self.cache.get_or_insert_with(|| automaton.create_cache());
         self.matches.clear();
         let complete = known == Known::Whole && !raw.cut;
-        for text in texts(&line, complete) {
-            let end = if complete { text.len() } else { text.len().saturating_sub(1) };
-            let input = Input::new(text).range(..end).anchored(Anchored::Yes);
-            // It fails only where a limit of the automaton is exceeded, and none is set.
-            let _ = automaton.try_which_overlapping_matches(cache, &input, &mut self.matches);
-        }
+        signatures.find(&line, complete, &mut self.caches, &mut self.matches);
         let first = self.matches.iter().next().map(|first| first.as_usize());
         let late = first.is_some_and(|first| first >= self.precedence);
         if late
             && known == Known::Begun
             && !raw.cut
-            && let Some(preferred) = preferred
+            && signatures.preferred_may_match(&line, &mut self.caches)
         {
-            let cache = self.preferred_cache.get_or_insert_with(|| preferred.create_cache());
-            if texts(&line, false).any(|text| may_match(preferred, cache, text)) {
-                self.undecided = Some(raw.span.start);
-                return;
-            }
+            self.undecided = Some(raw.span.start);
+            return;
         }
         for matched in self.matches.iter() {
             if self.told.insert(matched) {
@@ -192,41 +161,6 @@ impl Matcher {
             }
         }
     }
-}
-
-/// Tells whether some text that goes on like this may match.
-fn may_match(automaton: &DFA, cache: &mut Cache, text: &str) -> bool {
-    let input = Input::new(text).anchored(Anchored::Yes);
-    let Ok(mut state) = automaton.start_state_forward(cache, &input) else { return false };
-    for &byte in text.as_bytes() {
-        match automaton.next_state(cache, state, byte) {
-            Ok(next) if !next.is_dead() => state = next,
-            _ => return false,
-        }
-    }
-    true
-}
-
-/// Lists what stands in a line: itself, then what is left behind each prefix.
-pub(super) fn texts(line: &str, complete: bool) -> impl Iterator<Item = &str> {
-    std::iter::successors(Some(line), move |text| without_context(text, complete))
-        .take(1 + MAX_PREFIXES)
-        .map(str::trim_ascii_start)
-}
-
-fn build(patterns: &[Pattern]) -> Result<Option<Arc<DFA>>, PatternSetError> {
-    let Some(blame) = patterns.first() else { return Ok(None) };
-    let texts: Vec<&str> = patterns.iter().map(Pattern::as_str).collect();
-    DFA::builder()
-        .configure(DFA::config().match_kind(MatchKind::All))
-        .thompson(thompson::Config::new().utf8(false).nfa_size_limit(Some(NFA_LIMIT)))
-        .syntax(Pattern::dialect())
-        .build_many(&texts)
-        .map(|automaton| Some(Arc::new(automaton)))
-        .map_err(|error| PatternSetError::Unbuildable {
-            pattern: blame.clone(),
-            message: error.to_string(),
-        })
 }
 
 #[cfg(test)]

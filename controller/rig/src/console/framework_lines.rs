@@ -11,6 +11,8 @@ use std::sync::LazyLock;
 use regex_automata::meta::Regex;
 use regex_automata::util::syntax;
 
+use super::scan::searched_once;
+
 /// Patterns of such lines, of ASCII. The search of a log looks at lines with [`HINTS`] only, and at
 /// those with words of results.
 const PATTERNS: &[&str] = &[
@@ -109,7 +111,7 @@ pub(super) const HINTS: &str = r#"(?-i:!!!! |node down: |DATA RACE| data race\(s
 
 static FAILURES: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let ascii = syntax::Config::new().unicode(false).utf8(false);
-    Regex::builder().syntax(ascii).build_many(PATTERNS).ok()
+    Regex::builder().configure(searched_once()).syntax(ascii).build_many(PATTERNS).ok()
 });
 
 /// Tells whether a line is one of a known framework that says that a test failed.

@@ -8,6 +8,9 @@ use std::borrow::Cow;
 /// is a dump, and keeping it would let a target without line ends fill the memory.
 pub(crate) const MAX_LINE: usize = 4096;
 
+/// Most prefixes taken off one line: colour, time, thread, level, tag, file and line.
+const MAX_PREFIXES: usize = 6;
+
 /// Where a line lies in the console's log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Span {
@@ -310,6 +313,13 @@ pub(crate) fn without_context(text: &str, complete: bool) -> Option<&str> {
             .or_else(|| after_prompt(body))?;
         Some(rest.trim_ascii_start())
     })
+}
+
+/// Lists what stands in a line: itself, then what is left behind each prefix.
+pub(super) fn texts(line: &str, complete: bool) -> impl Iterator<Item = &str> {
+    std::iter::successors(Some(line), move |text| without_context(text, complete))
+        .take(1 + MAX_PREFIXES)
+        .map(str::trim_ascii_start)
 }
 
 /// `Nov 23 01:02:03 host app[12]: rest`, `2026-11-23T01:02:03+00:00 host kernel: rest`.

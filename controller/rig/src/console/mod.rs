@@ -33,6 +33,7 @@ mod recognition;
 mod result_rows;
 mod scan;
 mod search;
+mod signatures;
 mod suspicion;
 mod tail;
 #[cfg(test)]

@@ -11,6 +11,8 @@ use std::sync::LazyLock;
 use regex_automata::meta::Regex;
 use regex_automata::util::syntax;
 
+use super::scan::searched_once;
+
 /// Patterns of such lines, of ASCII in any case.
 const PATTERNS: &[&str] = &[
     // JSON
@@ -46,7 +48,7 @@ pub(super) const HINTS: &str = r#"" ?: ?false|\bP[=:] ?[0-9]+[ ,;/]+F[=:]|[0-9] 
 
 static FAILURES: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let ascii = syntax::Config::new().unicode(false).utf8(false).case_insensitive(true);
-    Regex::builder().syntax(ascii).build_many(PATTERNS).ok()
+    Regex::builder().configure(searched_once()).syntax(ascii).build_many(PATTERNS).ok()
 });
 
 /// Verdicts that are a field of a row.
