@@ -12,6 +12,7 @@
 //!
 //! `failed_result_lines.toml` holds the lines that the words were chosen by.
 
+use super::counted_failures::counts_only_failures;
 use super::framework_lines::is_framework_failure;
 use super::lines::texts;
 use super::result_rows::is_failed_row;
@@ -128,7 +129,7 @@ const SHORT: usize = 5;
 const DIGITS: usize = 9;
 
 /// Text of which one stands in each line with a failed result that is neither of a framework nor a row.
-pub(super) const HINTS: &str = r"fail|not ok|not pass|error|mismatch|\bn?ko\b|\bnok\b|unsucc|crash|broken|pass|succe|time(?:d )?out|abort|tbrok|score|\d ok\b|\{\{|(?-i:\bNG\b|\bBAD\b|\b[FEZ]:[^ :]*:|asserts {3}|tests {3}|suites {3})|hang|hung|xpass|\xe2\x9c[\x95-\x98]|\xe2\x9d\x8c|\x00|\x08|\xef[\xbc\xbd]|\xc2\xa0";
+pub(super) const HINTS: &str = r"fail|not ok|not pass|error|mismatch|\bn?ko\b|\bnok\b|unsucc|crash|broken|pass|succe|time(?:d )?out|abort|tbrok|score|\d ok\b|\berrs? ?[:=]|\{\{|(?-i:\bNG\b|\bBAD\b|\b[FEZ]:[^ :]*:|asserts {3}|tests {3}|suites {3})|hang|hung|xpass|\xe2\x9c[\x95-\x98]|\xe2\x9d\x8c|\x00|\x08|\xef[\xbc\xbd]|\xc2\xa0";
 
 /// Tells whether a readable line says that a test failed.
 pub(crate) fn tells_failure(line: &str) -> bool {
@@ -139,6 +140,7 @@ pub(crate) fn tells_failure(line: &str) -> bool {
         let report = Report::of(text);
         is_framework_failure(report.text)
             || is_failed_row(report.text)
+            || counts_only_failures(&report.words, is_whole(text, line))
             || report.counts()
             || report.says_not_ok()
             || report.rules_failed()
@@ -149,7 +151,16 @@ pub(crate) fn tells_failure(line: &str) -> bool {
 
 /// Tells whether a readable line says by a count that a test failed.
 pub(crate) fn counts_failure(line: &str) -> bool {
-    !is_log_of_go(line) && texts(line, true).any(|text| Report::of(text).counts())
+    let counts = |text| {
+        let report = Report::of(text);
+        report.counts() || counts_only_failures(&report.words, is_whole(text, line))
+    };
+    !is_log_of_go(line) && texts(line, true).any(counts)
+}
+
+/// Tells whether nothing stands in front of a text in its line.
+fn is_whole(text: &str, line: &str) -> bool {
+    text.trim_ascii().len() == line.trim_ascii().len()
 }
 
 /// `    ring_test.go:12: text`: what a test of Go logs. Whether it failed says its result.
@@ -391,7 +402,7 @@ impl<'a> Report<'a> {
         })
     }
 
-    /// `not ok 3 - name`, `3 tests did not pass`.
+    /// `not ok 3 - name`, `tp2: not ok`, `3 tests did not pass`.
     fn says_not_ok(&self) -> bool {
         (0..self.words.len()).any(|at| {
             if self.word(at) != "not" || self.is_excused(at) {
@@ -406,8 +417,15 @@ impl<'a> Report<'a> {
                 && self.words[at].before.trim().is_empty()
                 && at + 2 == self.words.len()
                 && self.about;
+            // `tp2: not ok`, `tp2 [NOT OK]`
+            let joint = self.words[at].before.trim_ascii_end();
+            let judged = (1..=2).contains(&at)
+                && at + 2 == self.words.len()
+                && matches!(next.after.trim_ascii(), "" | "]" | "!" | ".")
+                && (joint.ends_with([':', '[']) || joint.ends_with(".."));
             let point = next.text == "ok"
                 && (counted
+                    || judged
                     || at == 0 && next.after.trim_start().is_empty() && at + 2 == self.words.len()
                     || at == 0 && next.after.trim_start().starts_with(['-', ':'])
                     || self
@@ -434,12 +452,14 @@ impl<'a> Report<'a> {
                 || (0..self.words.len()).any(|at| self.is_verdict(at)))
     }
 
-    /// `tp2 [NG]`, `tp2 : NG`, `tp2 [TIMEOUT]`.
+    /// `tp2 [NG]`, `tp2 : NG`, `tp2 [TIMEOUT]`, `tp2: ERROR`.
     fn ends_badly(&self) -> bool {
         let Some((last, names)) = self.words.split_last() else { return false };
         let tag = last.before.trim_ascii_end().ends_with('[') && last.after.trim_ascii() == "]";
         let value = last.before.trim_ascii() == ":" && last.after.is_empty();
-        let judged = tag && listed(STOPS, &last.text) || value && listed("ng ko bad", &last.text);
+        let alone = names.len() == 1 && last.text == "error";
+        let named = value && (alone || listed("ng ko bad", &last.text));
+        let judged = tag && listed(STOPS, &last.text) || named;
         !names.is_empty() && last.capital && judged
     }
 
@@ -501,6 +521,7 @@ impl<'a> Report<'a> {
         element
             || valued
             || self.is_alone(at)
+            || at == 1 && before.ends_with('[') && is_tag(word.before, word.after)
             || word.capital
                 && (is_tag(word.before, word.after)
                     || self.is_behind_place(at)
@@ -616,7 +637,11 @@ impl<'a> Report<'a> {
                 || listed(SUBJECTS, &word.text)
                 || index == 0 && listed(FIRST_SUBJECTS, &word.text)
         });
-        let direct = |subject: usize| subject + 1 == at || self.flows(subject, at - 1);
+        // `selftest: spi failed (-5)`
+        let one_of =
+            |subject: usize| subject == 0 && at == 2 && self.words[1].before.trim_ascii() == ":";
+        let direct =
+            |subject: usize| subject + 1 == at || self.flows(subject, at - 1) || one_of(subject);
         let whole =
             self.words[at].before.trim_matches([' ', '\t', ')', ']', '(', ':', '"', '\'', '.']);
         let detail = || listed(DETAILS, &next.text) || number(next).is_some() || is_hex(&next.text);

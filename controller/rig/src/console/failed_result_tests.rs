@@ -21,6 +21,21 @@ fn failed_results_are_found_in_unknown_formats() {
 }
 
 #[test]
+fn a_number_of_an_error_is_a_result_where_it_stands_alone() {
+    for line in lines("failed_alone") {
+        assert!(tells_failure(&line) && candidate(line.as_bytes()).is_some(), "{line}");
+        assert!(!tells_failure(&format!("E (12) nvs: {line}")), "{line}");
+    }
+}
+
+#[test]
+fn logs_of_systems_that_start_hold_no_failed_result() {
+    let boot = lines("boot_log");
+    let wrong: Vec<_> = boot.iter().filter(|line| tells_failure(line)).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
 fn logs_of_passing_tests_hold_no_failed_result() {
     let harmless = lines("harmless");
     let wrong: Vec<_> = harmless.iter().filter(|line| tells_failure(line)).collect();

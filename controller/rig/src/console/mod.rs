@@ -11,6 +11,7 @@
 mod candidate_lines;
 mod capture;
 mod clock;
+mod counted_failures;
 mod crash_evidence;
 mod cut_headline;
 mod disk;

@@ -20,6 +20,7 @@ const PATTERNS: &[&str] = &[
     r#""(?:test|case|suite|name)\w*" ?:.*"(?:ok|success|pass|succeeded)" ?: ?false"#,
     r#""(?:ok|success|pass|succeeded)" ?: ?false.*"(?:test|case|suite|name)\w*" ?:"#,
     r#": ?"(?:self[_-]?)?tests?".*"(?:ok|success|pass|succeeded)" ?: ?false"#,
+    r#"^\{ ?"(?:id|no?|num|index|step|tp)" ?: ?"?\w+"? ?, ?"(?:ok|pass)" ?: ?false"#,
     // Counts
     r"^P[=:] ?\d+[ ,;/]+F[=:] ?0*[1-9]",
     r"^\d+ good, 0*[1-9]\d* bad$",
@@ -32,7 +33,7 @@ const PATTERNS: &[&str] = &[
     r"^(?:test|case|step) ?#?\d+ ?[:=-]+ ?(?:wrong|error|incorrect|bad|ng|nok)[.!]?$",
     r"^(?:overall|total|final|judge?ment|verdict|result)(?: result)? ?[:=] ?(?:ng|nok|bad|not ok|error)[.!]?$",
     r"^all (?:\w+ )?tests (?:ok|pass|passed|good) ?[:=?]+ ?(?:no|false)[.!]?$",
-    r"\btests? (?:(?:was|were|is|finished|ended|completed) )?unsuccessful(?:ly)?[.!]*$",
+    r"\btests?(?: run)? (?:(?:was|were|is|finished|ended|completed) )?unsuccessful(?:ly)?[.!]*$",
     r"\btests? did not (?:succeed|complete|finish)\b",
     r"^test (?:sequence|run|session|execution) (?:was )?(?:aborted|interrupted)\b",
     r"^[\w.-]+ FAIL(?:ED)? (?:rc|err|ret|code) ?= ?-?[1-9]\d*$",
@@ -40,11 +41,12 @@ const PATTERNS: &[&str] = &[
     r"^(?:exit|return) (?:code|status)[:= ]+-?0*[1-9]\d*$",
     r"^(?:main(?:\(\))?|program|application|(?:self[ -]?)?tests?(?: [\w-]+)?) (?:has )?(?:exited|finished|ended|completed|terminated|returned) with (?:a |an )?(?:(?:return|exit|error) )?(?:code|status)[:= ]+-?0*[1-9]\d*[.!]?$",
     r"^main(?:\(\))? (?:returned|returns) -?0*[1-9]\d*[.!]?$",
+    r"^(?:[\w.-]+ )?(?:self[ -]?)?test(?: [\w.-]+)?(?:\(\))? returned -0*[1-9]\d*[.!]?$",
     r"^test[ _][\w.-]+ ?[:,]? ?rc ?= ?-?0*[1-9]\d*$",
 ];
 
 /// Text of which one stands in each such line, unless a word of results does.
-pub(super) const HINTS: &str = r#"" ?: ?false|\bP[=:] ?[0-9]+[ ,;/]+F[=:]|[0-9] good, |tests? (?:could|can|did )|\bWRONG|incorrect|\bbad[.!]?[\r\n]|\bNG|\bNOK|not ok|(?:code|status)[:= ]+-?0*[1-9]|main(?:\(\))? return|\btest_[a-z0-9_]+: expected |\brc ?= ?-?0*[1-9]|test (?:sequence|run|session|execution) (?:was )?interr"#;
+pub(super) const HINTS: &str = r#"" ?: ?false|\bP[=:] ?[0-9]+[ ,;/]+F[=:]|[0-9] good, |tests? (?:could|can|did )|\bWRONG|incorrect|\bbad[.!]?[\r\n]|\bNG|\bNOK|not ok|(?:code|status)[:= ]+-?0*[1-9]|main(?:\(\))? return|test[^\r\n]* returned -|\btest_[a-z0-9_]+: expected |\brc ?= ?-?0*[1-9]|test (?:sequence|run|session|execution) (?:was )?interr"#;
 
 static FAILURES: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let ascii = syntax::Config::new().unicode(false).utf8(false).case_insensitive(true);

@@ -175,7 +175,7 @@ pub(super) fn finder(pattern: &Pattern) -> Result<meta::Regex, PatternSetError> 
 /// How the rules of lines are compiled: a log is searched once in a run, and a complete automaton
 /// would cost more than it saves.
 pub(super) fn searched_once() -> meta::Config {
-    meta::Config::new().dfa(false).onepass(false)
+    meta::Config::new().dfa(false).onepass(false).auto_prefilter(false)
 }
 
 /// Finds the parts of a match that its pattern spells out; those that touch are one. The match

@@ -175,7 +175,7 @@ pub(crate) fn is_suspicious(line: &str) -> bool {
     if run || words.first().is_some_and(|first| listed(VERDICTS, &first.text)) {
         return false;
     }
-    if fails(&words) || tells_failure(line) {
+    if fails(&words) || tells_failure(line) || announces_suite(&words) {
         return true;
     }
     // What a system tells for information is no crash, unless it says so in capitals or tells of
@@ -190,6 +190,28 @@ pub(crate) fn is_suspicious(line: &str) -> bool {
         let counts = at < LEAD && (!calm || words[at].capital) || happened(at);
         counts && crashes(&words, at)
     })
+}
+
+/// `Suite 2 of 2: net`, `Running suite net (2/2)`: more tests than those that the report in front of it
+/// has. A line that also says how they ended announces none.
+fn announces_suite(words: &[Word<'_>]) -> bool {
+    let number = |at: usize| words.get(at).and_then(|word| word.text.parse::<u32>().ok());
+    let suite = words.iter().take(3).position(|word| listed("suite testsuite", &word.text));
+    let Some(suite) = suite else { return false };
+    let announced =
+        words[..suite].iter().all(|word| listed("run running start starting test", &word.text));
+    let share = (suite + 1..words.len()).any(|at| {
+        let of = words.get(at + 1).is_some_and(|next| next.text == "of");
+        let behind = number(at + 1 + usize::from(of));
+        let joined = of || words.get(at + 1).is_some_and(|next| next.before == "/");
+        let placed = at == suite + 1 || words[at].before.ends_with(['(', '[']);
+        let part = number(at).filter(|_| placed && joined);
+        part.is_some_and(|part| part > 0 && behind.is_some_and(|all| part <= all))
+    });
+    let ended = |word: &Word<'_>| {
+        listed("ok pass passed done finished ended completed complete skipped", &word.text)
+    };
+    announced && share && !words.iter().any(ended)
 }
 
 /// `Error: x`, `FATAL: x`, `*** Fatal error`, but not `error: 0` and `Error: none`.
