@@ -10,7 +10,7 @@ use super::*;
 
 /// Most texts that stand for a part of an expression.
 const MOST: usize = 24;
-/// A text shorter than this stands in nearly every line.
+/// A text of fewer letters and digits stands in many a line: `] `.
 const LEAST: usize = 2;
 /// Longer texts find no fewer lines.
 const LONGEST: usize = 8;
@@ -68,12 +68,21 @@ impl Known {
         }
     }
 
+    /// Takes the first one out of a repetition.
+    fn unrolled(part: &Hir) -> Vec<Self> {
+        match part.kind() {
+            HirKind::Repetition(repetition) if repetition.min > 0 => {
+                vec![Self::of(&repetition.sub), Self::nothing()]
+            }
+            _ => vec![Self::of(part)],
+        }
+    }
+
     /// Puts the texts of neighbours together as long as they are few.
     fn of_parts(parts: &[Hir]) -> Self {
         let mut run = vec![Vec::new()];
         let (mut best, mut whole) = (None, true);
-        for part in parts {
-            let part = Self::of(part);
+        for part in parts.iter().flat_map(Self::unrolled) {
             let joined = part.exact.as_ref().map(|exact| {
                 let behind = |front: &Vec<u8>| {
                     exact.iter().map(|back| [front.as_slice(), back].concat()).collect::<Vec<_>>()
@@ -118,10 +127,15 @@ fn few(texts: &[Vec<u8>]) -> Option<Vec<Vec<u8>>> {
     [LONGEST, 6, 4].into_iter().find_map(cut_at)
 }
 
-/// Prefers the texts of which the shortest one is longer, then the fewer ones.
+/// Counts letters and digits.
+fn letters(text: &[u8]) -> usize {
+    text.iter().filter(|byte| byte.is_ascii_alphanumeric()).count()
+}
+
+/// Prefers the texts of which the shortest one has more letters, then the fewer ones.
 fn better(one: Option<Vec<Vec<u8>>>, other: Option<Vec<Vec<u8>>>) -> Option<Vec<Vec<u8>>> {
     let worth = |texts: &Vec<Vec<u8>>| {
-        let shortest = texts.iter().map(|text| text.len().min(LONGEST)).min();
+        let shortest = texts.iter().map(|text| letters(text).min(LONGEST)).min();
         (shortest, std::cmp::Reverse(texts.len()))
     };
     [one, other].into_iter().flatten().max_by_key(worth)
@@ -131,7 +145,7 @@ fn better(one: Option<Vec<Vec<u8>>>, other: Option<Vec<Vec<u8>>>) -> Option<Vec<
 fn texts_of(pattern: &str) -> Vec<String> {
     let held = Known::of(&parsed(pattern).unwrap()).held.unwrap_or_default();
     let texts: Option<Vec<_>> = held.into_iter().map(|text| String::from_utf8(text).ok()).collect();
-    let bad = |text: &String| text.len() < LEAST || text.contains(['\t', '\n', '\r']);
+    let bad = |text: &String| letters(text.as_bytes()) < LEAST || text.contains(['\t', '\n', '\r']);
     texts.filter(|texts| !texts.iter().any(bad)).unwrap_or_default()
 }
 
@@ -177,7 +191,7 @@ fn shipped_expressions_are_good_ones() {
 fn texts_stand_in_each_match() {
     for (pattern, wanted) in [
         ("Kernel panic - not", &["kernel p"][..]),
-        ("(?i)ab[cd]e+f", &["abc", "abd"]),
+        ("(?i)ab[cd]e+f", &["abce", "abde"]),
         (r"x\d+ (?:fault|abort) at", &[" abort a", " fault a"]),
         (r"(?:a\d|b)?oops#", &["oops#"]),
         (r"(?:=+ PANIC|\d+ panicked at)", &[" panic"]),

@@ -97,7 +97,9 @@ impl Signatures {
     ) {
         let inner = &*self.0;
         caches.candidates.clear();
-        for found in inner.search.iter().flat_map(|search| search.find_overlapping_iter(line)) {
+        // To look whether there is a text at all is the faster search.
+        let search = inner.search.as_ref().filter(|search| search.is_match(line));
+        for found in search.into_iter().flat_map(|search| search.find_overlapping_iter(line)) {
             let owner = inner.owners[found.pattern().as_usize()];
             if !caches.candidates.contains(&owner) {
                 caches.candidates.push(owner);
@@ -194,7 +196,7 @@ fn search(texts: &[&str], patterns: &[Pattern]) -> Result<Option<AhoCorasick>, P
     let Some(blame) = patterns.first().filter(|_| !texts.is_empty()) else { return Ok(None) };
     AhoCorasick::builder()
         .ascii_case_insensitive(true)
-        .kind(Some(AhoCorasickKind::ContiguousNFA))
+        .kind(Some(AhoCorasickKind::NoncontiguousNFA))
         .prefilter(false)
         .build(texts)
         .map(Some)
