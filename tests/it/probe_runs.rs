@@ -173,6 +173,8 @@ fn a_fault_whose_handler_returns_has_the_verdict_of_the_plain_emulator() {
         "fault-slow-handler",
         "fault-repeats-below-tick",
         "fault-vectors-in-ram",
+        "fault-before-own-reset",
+        "wanted-fault-before-own-reset",
     ];
     let boards = ["microbit", "mps2-an385"];
     let all = entries()

@@ -18,8 +18,10 @@ use super::consoles::ProbeConsoles;
 use super::deployed::{Deployed, without};
 use super::handle::{BoardOrder, OrderReply};
 use super::look::{
-    active_exception, catch_faults, identify, is_cortex_m, look, shows_fault, stands_at_fault,
+    HARD_FAULT, active_exception, catch_faults, identify, is_cortex_m, look, shows_fault,
+    stands_at_fault,
 };
+use super::open_fault::OpenFault;
 use super::probed_core::ProbedCore;
 use super::progress::DeployProgress;
 use crate::debug_info::exception_name;
@@ -46,6 +48,7 @@ pub(super) struct BoardOwner {
     sink: SharedSink,
     consoles: ProbeConsoles,
     image: Option<Deployed>,
+    open_fault: Arc<OpenFault>,
     live: Option<Live>,
     /// A session whose core stands, until the board is switched on or off.
     standing: Option<(ProbeHandle, Attached)>,
@@ -82,8 +85,14 @@ async fn at(when: Option<Instant>) {
 }
 
 impl BoardOwner {
-    pub(super) fn new(backing: Backing, sink: SharedSink, consoles: ProbeConsoles) -> Self {
-        Self { backing, sink, consoles, image: None, live: None, standing: None }
+    pub(super) fn new(
+        backing: Backing,
+        sink: SharedSink,
+        consoles: ProbeConsoles,
+        open_fault: Arc<OpenFault>,
+    ) -> Self {
+        let (image, live, standing) = (None, None, None);
+        Self { backing, sink, consoles, image, open_fault, live, standing }
     }
 
     pub(super) async fn run(mut self, mut inbox: mpsc::Receiver<BoardOrder>) {
@@ -178,6 +187,7 @@ impl BoardOwner {
         };
         match self.boot(&handle, &attached).await {
             Ok(()) => {
+                self.open_fault.take();
                 self.live = Some(Live::new(handle, attached));
                 Ok(())
             }
@@ -284,6 +294,7 @@ impl BoardOwner {
             let reason = "asked for".to_owned();
             self.sink.event(BoardEvent::Reset { by_target: false, reason });
             live.begin();
+            self.open_fault.take();
             live.handle.run().await
         };
         let done = done.await;
@@ -390,7 +401,21 @@ impl BoardOwner {
         if live.look_at.is_none() {
             return Ok(());
         }
+        // Read in front of the look, which tells whether the core was reset meanwhile.
+        let open = live.cortex_m && self.open_fault.may_be_left();
+        let left = open
+            && match active_exception(&live.handle).await {
+                Ok(number) => number == 0,
+                // A core that is locked up refuses.
+                Err(ProbeError::BusFault { .. }) => false,
+                Err(error) => return Err(error),
+            };
         let seen = look(&live.handle, live.cortex_m).await?;
+        match (seen.was_reset, left) {
+            (true, _) => self.open_fault.reset(),
+            (false, true) => self.open_fault.left(),
+            (false, false) => {}
+        }
         if seen.was_reset && !self.backing.resets_are_told() {
             let reason = "the core was reset (S_RESET_ST)".to_owned();
             self.sink.event(BoardEvent::Reset { by_target: true, reason });
@@ -423,6 +448,9 @@ impl BoardOwner {
                 Some(live.handle.snapshot_of_stacks(&self.backing.ram(&live.attached)).await?);
         }
         live.faults += 1;
+        self.open_fault.entered(exception_name(HARD_FAULT));
+        // Soon enough to see the core outside of a handler that it leaves.
+        live.rest = SOON;
         if live.faults >= MOST_FAULTS && live.cortex_m {
             catch_faults(&live.handle, false).await?;
         }

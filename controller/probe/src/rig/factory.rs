@@ -18,6 +18,7 @@ use super::backing::{Backing, EmulatedBacking, RealBacking, data_memory};
 use super::board::BoardOwner;
 use super::consoles::ProbeConsoles;
 use super::handle::{BoardHandle, BoardOrder};
+use super::open_fault::OpenFault;
 use super::sink::EmulatorSink;
 use crate::{AttachMode, AttachOptions, ChipDescription, ProbeSource};
 
@@ -98,8 +99,10 @@ fn start(backing: Backing, context: &BindContext, silent: Cause) -> BoardHandle 
     let (real, evidence) = (context.place.has_probe(), context.evidence.clone());
     let consoles = ProbeConsoles::new(&context.profile, real, evidence, under_way);
     let (orders, inbox) = mpsc::channel(4);
-    tokio::spawn(BoardOwner::new(backing, Arc::clone(&context.sink), consoles).run(inbox));
-    BoardHandle { orders, silent }
+    let (sink, open_fault) = (Arc::clone(&context.sink), Arc::<OpenFault>::default());
+    let owner = BoardOwner::new(backing, sink, consoles, Arc::clone(&open_fault));
+    tokio::spawn(owner.run(inbox));
+    BoardHandle { orders, silent, open_fault }
 }
 
 fn protocols(handle: &BoardHandle) -> Protocols {

@@ -1,5 +1,7 @@
 //! What others hold of a board: the protocols, each an order to its owner.
 
+use std::sync::Arc;
+
 use jig_model::image::{DeployReport, Image};
 use jig_model::post_mortem::{FaultSighting, PostMortem};
 use jig_model::protocol::{
@@ -8,6 +10,8 @@ use jig_model::protocol::{
 };
 use jig_model::{Cause, chain};
 use tokio::sync::{mpsc, oneshot};
+
+use super::open_fault::OpenFault;
 
 const CHECK: &str = "probe-answers";
 
@@ -35,6 +39,7 @@ pub(super) struct BoardHandle {
     pub(super) orders: mpsc::Sender<BoardOrder>,
     /// The cause a run ends with when the board does not answer.
     pub(super) silent: Cause,
+    pub(super) open_fault: Arc<OpenFault>,
 }
 
 impl BoardHandle {
@@ -91,6 +96,11 @@ impl DebugPort for BoardHandle {
 
     fn current_fault(&mut self) -> BoxFuture<'_, Result<Option<FaultSighting>, DriverError>> {
         Box::pin(self.ask(BoardOrder::CurrentFault))
+    }
+
+    /// Not asked of the owner: it may wait for the probe.
+    fn reset_in_fault(&mut self) -> Option<String> {
+        self.open_fault.take()
     }
 }
 

@@ -15,7 +15,8 @@ const DEMCR: u64 = 0xe000_edfc;
 const VC_HARDERR: u32 = 1 << 10;
 
 const EXCEPTION: u128 = 0x1ff;
-const HARD_FAULT: u32 = 3;
+/// The number of the exception that a core is caught at.
+pub(super) const HARD_FAULT: u32 = 3;
 
 /// What a look found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

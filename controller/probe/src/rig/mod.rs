@@ -29,6 +29,7 @@ mod deployed;
 mod factory;
 mod handle;
 mod look;
+mod open_fault;
 mod parked;
 mod probed_core;
 mod progress;

@@ -16,6 +16,7 @@ use super::backing::{Backing, RealBacking};
 use super::board::{BoardOwner, clear};
 use super::consoles::ProbeConsoles;
 use super::handle::{BoardHandle, BoardOrder};
+use super::open_fault::OpenFault;
 use crate::worker::fake::{Fake, Script};
 use crate::{AttachOptions, ProbeHandle};
 
@@ -61,8 +62,11 @@ fn board(fake: &Arc<Fake>, sink: SharedSink) -> (BoardHandle, tempfile::TempDir)
     let evidence = folder.path().to_owned();
     let consoles = ProbeConsoles::new(&profile(), false, evidence, Duration::ZERO);
     let (orders, inbox) = mpsc::channel(4);
-    tokio::spawn(BoardOwner::new(Backing::Real(backing), sink, consoles).run(inbox));
-    (BoardHandle { orders, silent: Cause::ProbeLost }, folder)
+    let open_fault = Arc::<OpenFault>::default();
+    let backing = Backing::Real(backing);
+    let owner = BoardOwner::new(backing, sink, consoles, Arc::clone(&open_fault));
+    tokio::spawn(owner.run(inbox));
+    (BoardHandle { orders, silent: Cause::ProbeLost, open_fault }, folder)
 }
 
 #[tokio::test]
