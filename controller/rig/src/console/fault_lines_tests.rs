@@ -143,6 +143,48 @@ fn each_shared_signature_is_needed_for_its_example() {
 }
 
 #[test]
+fn a_signature_that_breaks_off_a_word_is_found() {
+    for line in [
+        r#"idle: loop 1assertion "n < 3" failed: file "src/q.c", line 20, function: tick_c"#,
+        r#"test/assertion "n < 3" failed: file "src/q.c", line 20, function: tick_c"#,
+        "idle: loAssertion failed: n < 3, file src/q.c, line 20",
+        "....Assertion failed: n < 3, file src/q.c, line 20",
+        "idle: loPANIC: queue full at q.c:20",
+        "idle: 12panicked at src/main.rs:12:5",
+        "[00123] I (wifi) connASSERT: tasks.c:1034",
+        "idle: loStack overflow in task net",
+        "  42%Wrong parameters value: file src/q.c on line 20",
+        "idle: loo*** HardFault: pc=0x00000042 lr=0xfffffff9",
+        "idle: lo\u{1b}[31mGuru Meditation Error: Core  0 panic'ed (LoadProhibited)",
+    ] {
+        let found = recognise(format!("{line}\r\n").as_bytes(), &[3, 20]);
+        assert!(!found.is_empty(), "{line}");
+    }
+}
+
+#[test]
+fn words_that_end_like_a_crash_are_no_fault() {
+    for line in [
+        "reset_control_deassert failed: phy:0",
+        "DEASSERT: phy.c:12",
+        "reset reason=Hard fault",
+        "reset reason:Hard fault",
+        "cause=Assertion failed: n < 3, file src/q.c, line 20",
+        "says 'Assertion failed: n < 3, file src/q.c, line 20'",
+        "testHardFault",
+        "onPanic: installed",
+        "testHardFault:PASS",
+        "[       OK ] Fault.HandlesHardFault (0 ms)",
+        "[       OK ] Fault.PanicFault (0 ms)",
+        "vTaskStackOverflow hook installed",
+        "nonfatal error: out of memory",
+    ] {
+        let found = recognise(format!("{line}\r\n").as_bytes(), &[3, 20]);
+        assert_eq!(found, [], "{line}");
+    }
+}
+
+#[test]
 fn prose_and_results_of_tests_are_no_faults() {
     for line in [
         "This test checks that a panicked at message, a HardFault or an Oops is seen.",

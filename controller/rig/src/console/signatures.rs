@@ -5,6 +5,10 @@
 //! known what text each match holds ([`Pattern::required_texts`]): one search for all these texts
 //! passes over a line, and a signature is compiled when a line holds one of its texts for the first
 //! time. Signatures of a user are compiled at the start, so that a bad one is refused there.
+//!
+//! An interrupt or a fault handler may print in the middle of another line: `idle: lo*** HardFault`.
+//! So a shipped signature counts within a word, too (see [`breaks_word`]), where its match has a space,
+//! as no name has: `testHardFault` is one.
 
 use std::sync::{Arc, OnceLock};
 
@@ -39,6 +43,10 @@ struct Inner {
     /// Those that take precedence.
     preferred: Automaton,
 }
+
+/// Most bytes between the start of a signature and the text that it holds, of signatures within a
+/// word.
+const REACH: usize = 40;
 
 /// What the automata of one stream keep between texts.
 #[derive(Debug, Clone, Default)]
@@ -86,9 +94,21 @@ impl Signatures {
         self.0.each.is_empty()
     }
 
-    /// Adds the signatures that a text of a line begins with. Of a line that is not `complete`, the
-    /// last byte does not count.
+    /// Adds the signatures that are in a line. Of one that is not `complete`, the last byte does not
+    /// count.
     pub(super) fn find(
+        &self,
+        line: &str,
+        complete: bool,
+        caches: &mut Caches,
+        matches: &mut Matches,
+    ) {
+        self.find_at_starts(line, complete, caches, matches);
+        self.find_within_words(line, complete, caches, matches);
+    }
+
+    /// Adds the signatures that a text of a line begins with.
+    fn find_at_starts(
         &self,
         line: &str,
         complete: bool,
@@ -123,10 +143,63 @@ impl Signatures {
         }
     }
 
+    /// Adds the signatures that begin where a word was broken off.
+    fn find_within_words(
+        &self,
+        line: &str,
+        complete: bool,
+        caches: &mut Caches,
+        matches: &mut Matches,
+    ) {
+        let inner = &*self.0;
+        let end = if complete { line.len() } else { line.len().saturating_sub(1) };
+        for found in inner.search.iter().flat_map(|search| search.find_overlapping_iter(line)) {
+            let index = inner.owners[found.pattern().as_usize()];
+            if matches.contains(signature(index)) {
+                continue;
+            }
+            let first = found.start().saturating_sub(REACH);
+            let starts = (first..=found.start().min(end)).filter(|&at| breaks_word(line, at));
+            for start in starts {
+                let input = Input::new(line).range(start..end).anchored(Anchored::Yes);
+                let ends = inner.each[index].end(&mut caches.each[index], &input);
+                if ends.is_some_and(|end| line.as_bytes()[start..end].contains(&b' ')) {
+                    matches.insert(signature(index));
+                    break;
+                }
+            }
+        }
+    }
+
     /// Tells whether a signature that takes precedence may match a line that goes on.
     pub(super) fn preferred_may_match(&self, line: &str, caches: &mut Caches) -> bool {
         texts(line, false).any(|text| self.0.preferred.may_match(&mut caches.preferred, text))
     }
+}
+
+/// Tells whether something else begins at an offset of a line, right behind a part of a word or a
+/// progress mark: `lo|Assertion`, `1|assertion`, `src/|assertion`, `lo|***`, `...|Assertion`. Small
+/// letters behind letters are the rest of their word (`de|assert`), and a word of several is one of a
+/// name (`test|HardFault`).
+fn breaks_word(line: &str, at: usize) -> bool {
+    let (Some(before), Some(behind)) = (line.get(..at), line.get(at..)) else { return false };
+    let (Some(&last), Some(&first)) = (before.as_bytes().last(), behind.as_bytes().first()) else {
+        return false;
+    };
+    if b"*!#=>-".contains(&first) {
+        let rule = behind.bytes().take_while(|&byte| byte == first).count();
+        return rule >= 3 && last.is_ascii_alphanumeric();
+    }
+    let marks = last.is_ascii_digit() || b"/%".contains(&last) || before.ends_with("..");
+    first.is_ascii_alphabetic()
+        && (marks || last.is_ascii_lowercase() && first.is_ascii_uppercase() && is_one_word(behind))
+}
+
+/// Tells whether no capital follows a small letter in the word that a text begins with.
+fn is_one_word(text: &str) -> bool {
+    let word = text.bytes().take_while(u8::is_ascii_alphanumeric);
+    let mut pairs = word.clone().zip(word.skip(1));
+    !pairs.any(|(left, right)| left.is_ascii_lowercase() && right.is_ascii_uppercase())
 }
 
 /// Signatures are fewer than the numbers of patterns.
@@ -172,6 +245,13 @@ impl Automaton {
         // It fails only where a limit of the automaton is exceeded, and none is set.
         let _ = automaton.try_which_overlapping_matches(cache, input, &mut matches);
         matches.iter().for_each(|found| tell(found.as_usize()));
+    }
+
+    /// Returns the end of the longest match that an input begins with.
+    fn end(&self, cache: &mut Option<Cache>, input: &Input<'_>) -> Option<usize> {
+        let automaton = self.compiled()?;
+        let cache = cache.get_or_insert_with(|| automaton.create_cache());
+        automaton.try_search_fwd(cache, input).ok().flatten().map(|found| found.offset())
     }
 
     /// Tells whether some text that goes on like this may match.

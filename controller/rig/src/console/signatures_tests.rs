@@ -46,7 +46,7 @@ fn found(signatures: &Signatures, line: &str, begun: &[usize]) -> Vec<Vec<usize>
     let begun = begun.iter().map(|&at| line.floor_char_boundary(at % (line.len() + 1)));
     for (end, complete) in begun.map(|end| (end, false)).chain([(line.len(), true)]) {
         let mut matches = Matches::new(SHIPPED.len());
-        signatures.find(&line[..end], complete, &mut caches, &mut matches);
+        signatures.find_at_starts(&line[..end], complete, &mut caches, &mut matches);
         all.push(matches.iter().map(|found| found.as_usize()).collect());
     }
     all
