@@ -1,7 +1,8 @@
 //! Waits for text on a console.
 //!
-//! What a wait finds depends on the bytes alone and never on how they were cut. A match
-//! consumes up to its end; a wait that fails or is dropped consumes nothing.
+//! What a wait finds depends on the bytes alone and never on how they were cut, but for one thing: a
+//! prompt has no line end, so `$` also matches at the end of what was printed once nothing followed
+//! for [`PAUSE`]. A match consumes up to its end; a wait that fails or is dropped consumes nothing.
 //!
 //! At one offset a rejected pattern wins over an awaited one, unless it needs to see a
 //! further byte to be sure.
@@ -18,6 +19,9 @@ use super::search::{Matched, locate};
 
 /// Bytes of the last output that an error quotes: about three lines.
 const QUOTE: u64 = 200;
+/// How long nothing may follow where `$` matches in the middle of a line. A line is printed in
+/// milliseconds; a loaded host may hold it up for some hundred.
+const PAUSE: Duration = Duration::from_millis(500);
 /// Bytes searched between two checks of the clock.
 const STRIDE: usize = 64 << 10;
 
@@ -128,6 +132,7 @@ pub async fn expect(
     let mut buf = vec![0; STRIDE];
     // Once the deadline has passed: how much was committed then.
     let mut last_look = None;
+    let mut heard = began;
     loop {
         if last_look.is_none() && Instant::now() >= deadline {
             last_look = Some(follower.state().len);
@@ -143,10 +148,15 @@ pub async fn expect(
                 });
             }
             None => {
+                let paused = wait.at_pause();
+                let until = if paused.is_some() { deadline.min(heard + PAUSE) } else { deadline };
                 let waited = follower.wait_beyond(wait.position);
-                match tokio::time::timeout_at(deadline, waited).await {
+                match tokio::time::timeout_at(until, waited).await {
                     Ok(beyond) => beyond?,
-                    Err(_) => continue,
+                    Err(_) => match paused.filter(|_| until < deadline) {
+                        Some(found) => return wait.conclude(follower, found),
+                        None => continue,
+                    },
                 }
             }
         };
@@ -158,23 +168,12 @@ pub async fn expect(
             Beyond::Ended(_) => wait.look_at_end(),
         };
         match (found, beyond) {
-            (Some(ExpectMatch::Wanted(hit)), _) => {
-                let matched = locate(follower, any, hit, from, wait.position)?;
-                follower.seek(matched.end);
-                return Ok(matched);
-            }
-            (Some(ExpectMatch::Refused(hit)), _) => {
-                let matched = locate(follower, reject, hit, from, wait.position)?;
-                let start = matched.start.max(matched.end.saturating_sub(QUOTE));
-                return Err(ExpectError::Rejected {
-                    awaited: any.patterns().to_vec(),
-                    pattern: reject.patterns()[hit].clone(),
-                    text: lossy(follower, start, matched.end)?,
-                    matched,
-                });
-            }
+            (Some(found), _) => return wait.conclude(follower, found),
             // Reads are always ready while a target floods, so yield to other tasks.
-            (None, Beyond::Bytes) => tokio::task::yield_now().await,
+            (None, Beyond::Bytes) => {
+                heard = Instant::now();
+                tokio::task::yield_now().await;
+            }
             (None, Beyond::Ended(end)) => {
                 return Err(ExpectError::Ended {
                     awaited: any.patterns().to_vec(),
@@ -229,6 +228,38 @@ impl Wait<'_> {
         let wanted = self.wanted.finish().first().map(|&hit| ExpectMatch::Wanted(hit));
         let refused = || self.refused.finish().first().map(|&hit| ExpectMatch::Refused(hit));
         wanted.or_else(refused)
+    }
+
+    /// Returns what would match if nothing followed.
+    fn at_pause(&self) -> Option<ExpectMatch> {
+        let wanted = || self.wanted.clone().finish().first().map(|&hit| ExpectMatch::Wanted(hit));
+        let refused = self.refused.clone().finish().first().map(|&hit| ExpectMatch::Refused(hit));
+        refused.or_else(wanted)
+    }
+
+    /// Ends the wait by a match that ends where it has come to.
+    fn conclude(
+        &self,
+        follower: &mut Follower,
+        found: ExpectMatch,
+    ) -> Result<Matched, ExpectError> {
+        match found {
+            ExpectMatch::Wanted(hit) => {
+                let matched = locate(follower, self.any, hit, self.from, self.position)?;
+                follower.seek(matched.end);
+                Ok(matched)
+            }
+            ExpectMatch::Refused(hit) => {
+                let matched = locate(follower, self.reject, hit, self.from, self.position)?;
+                let start = matched.start.max(matched.end.saturating_sub(QUOTE));
+                Err(ExpectError::Rejected {
+                    awaited: self.any.patterns().to_vec(),
+                    pattern: self.reject.patterns()[hit].clone(),
+                    text: lossy(follower, start, matched.end)?,
+                    matched,
+                })
+            }
+        }
     }
 
     fn quote(&self, follower: &Follower) -> Result<String, FollowError> {

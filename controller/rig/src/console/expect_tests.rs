@@ -109,6 +109,36 @@ async fn rejects_ends_and_storage_errors_end_the_wait() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_prompt_without_a_line_end_ends_where_the_target_pauses() {
+    let mut fake = Fake::new();
+    fake.print(b"boot\r\njig> ");
+    let mut follower = fake.follow();
+    let (any, none) = (set(&["^jig> $"]), set(&[]));
+    let began = Instant::now();
+    assert_eq!(expect(&mut follower, &any, &none, soon()).await.unwrap().end, 11);
+    assert_eq!(began.elapsed(), PAUSE);
+    // What follows in time belongs to the line.
+    follower.seek(6);
+    let waited = async {
+        tokio::time::sleep(PAUSE / 2).await;
+        fake.print(b"busy");
+        tokio::time::sleep(PAUSE * 2).await;
+    };
+    let (matched, ()) = tokio::join!(expect(&mut follower, &any, &none, soon()), waited);
+    assert!(matches!(matched, Err(ExpectError::TimedOut { .. })), "{matched:?}");
+    // So does what is refused, and it counts first; a time-out that is shorter ends the wait before.
+    let (any, reject) = (set(&["busy"]), set(&["> busy$"]));
+    assert_eq!(expect(&mut follower, &any, &reject, soon()).await.unwrap().end, 15);
+    follower.seek(6);
+    let (any, reject) = (set(&["busy$"]), set(&["> busy$"]));
+    let refused = expect(&mut follower, &any, &reject, soon()).await.unwrap_err();
+    assert!(matches!(refused, ExpectError::Rejected { .. }), "{refused}");
+    let short = Instant::now() + PAUSE / 2;
+    let early = expect(&mut follower, &any, &none, short).await.unwrap_err();
+    assert!(matches!(early, ExpectError::TimedOut { .. }), "{early}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_dropped_wait_consumes_nothing() {
     let mut fake = Fake::new();
     fake.print(b"lo");
