@@ -24,7 +24,7 @@ pub(super) struct ExpectedResets {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct SeenReset {
     /// What the driver told of it.
-    told: Option<ByteRange>,
+    pub(super) told: Option<ByteRange>,
     /// The line that tells of it.
     pub(super) line: Option<ByteRange>,
 }

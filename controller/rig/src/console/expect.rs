@@ -21,7 +21,7 @@ use super::search::{Matched, locate};
 const QUOTE: u64 = 200;
 /// How long nothing may follow where `$` matches in the middle of a line. A line is printed in
 /// milliseconds; a loaded host may hold it up for some hundred.
-const PAUSE: Duration = Duration::from_millis(500);
+pub(crate) const PAUSE: Duration = Duration::from_millis(500);
 /// Bytes searched between two checks of the clock.
 const STRIDE: usize = 64 << 10;
 

@@ -48,6 +48,7 @@ pub(crate) use crash_evidence::tells_crash;
 pub(crate) use cut_headline::is_cut_headline;
 pub use disk::LogState;
 pub use escape::{Escaper, escape};
+pub(crate) use expect::PAUSE;
 pub use expect::{ExpectError, expect};
 pub(crate) use failed_result::{counts_failure, names_failure, tells_failure};
 pub(crate) use fault_reason::{FaultReasons, REASON_LINES};

@@ -5,7 +5,9 @@
 //! *The output tells where a boot begins.* A driver tells of a reset while the target prints on, so
 //! the moment of its event divides no log. The boot behind the reset begins where the text that the
 //! plan names or the boot banner of the profile comes again, or where the output begins as it began
-//! before: with the same two lines. The same bytes give the same place, however they arrived.
+//! before: with the same two lines. The same bytes give the same place, however they arrived. A shell
+//! prints one line and a prompt, behind which it waits: the part of the second line that was printed
+//! is enough where the driver has told of the reset and nothing follows for a while.
 //!
 //! *A driver is believed where it tells all.* Where the board can be halted, its driver reports each
 //! reset, and no text replaces that. On other boards the text is the evidence.
@@ -15,12 +17,13 @@ use std::sync::Arc;
 
 use jig_model::pattern::Pattern;
 use jig_model::{Cause, ConsoleName, chain};
+use tokio::time::{Instant, sleep_until};
 
 use super::{Actions, compile};
 use crate::attempt::abort_condition::abort_condition;
 use crate::attempt::board_timeout::BoardTimeout;
 use crate::attempt::expected_resets::SeenReset;
-use crate::console::{Follower, PatternSet, find_all};
+use crate::console::{Follower, PAUSE, PatternSet, find_all};
 use crate::judge::{ByteRange, ExpectedCrash};
 use crate::workflow::ActionFailure;
 
@@ -47,14 +50,17 @@ impl Actions<'_> {
         let follower = self.cursor(&console)?.clone();
         let mut changes = board.changes();
         let mut state = board.lines[&console].handle.state();
+        let (mut heard, mut pauses) = (Instant::now(), false);
         let start = loop {
             changes.borrow_and_update();
             let len = state.borrow_and_update().len;
             let seen = board.facts().resets.unclaimed().cloned();
+            let told = seen.as_ref().is_some_and(|seen| seen.told.is_some());
             if seen.is_some() || (!driver_tells && begins.is_some()) {
                 let file = &board.lines[&console].file;
                 let sought = (seen.as_ref(), begins.as_ref(), file.as_str());
-                if let Some(start) = next_boot(&follower, len, sought).await? {
+                let complete = !(told && pauses);
+                if let Some(start) = next_boot(&follower, (len, complete), sought).await? {
                     break start;
                 }
             }
@@ -62,7 +68,8 @@ impl Actions<'_> {
                 biased;
                 failure = abort_condition(&board) => return Err(failure),
                 _ = changes.changed() => {}
-                Ok(()) = state.changed() => {}
+                Ok(()) = state.changed() => (heard, pauses) = (Instant::now(), false),
+                () = sleep_until(heard + PAUSE), if told && !pauses => pauses = true,
                 () = board_timeout.run_out(&board) => {
                     let failure = missed((seen.is_some(), driver_tells), named, &console, board_timeout);
                     if seen.is_some() {
@@ -110,7 +117,7 @@ impl Actions<'_> {
         let mut boot = BTreeMap::from([(console.clone(), start)]);
         for (other, line) in board.lines.iter().filter(|(name, _)| *name != console) {
             let len = line.handle.state().borrow().len;
-            let again = begins_again(self.cursor(other)?, len)?;
+            let again = begins_again(self.cursor(other)?, (len, true))?;
             boot.insert(other.clone(), again.unwrap_or(len));
         }
         board.begin_boot_at(boot);
@@ -158,13 +165,13 @@ fn missed(
 /// Returns where the boot behind a reset begins, if the output shows it already.
 async fn next_boot(
     follower: &Follower,
-    len: u64,
+    (len, complete): (u64, bool),
     (seen, begins, file): (Option<&SeenReset>, Option<&PatternSet>, &str),
 ) -> Result<Option<u64>, ActionFailure> {
     if let Some(line) = seen.and_then(|seen| seen.line.as_ref()).filter(|line| line.file == file) {
         return Ok(Some(line.start));
     }
-    let Some(begins) = begins else { return begins_again(follower, len) };
+    let Some(begins) = begins else { return begins_again(follower, (len, complete)) };
     let Some(head) = head(follower, len)? else { return Ok(None) };
     // The boot before may have begun with the same line.
     let from = head.first_line_end.max(len.saturating_sub(LOOKED_AT));
@@ -172,15 +179,20 @@ async fn next_boot(
     Ok(found.first().map(|matched| matched.start))
 }
 
-/// Returns where the output of a boot begins again as it began.
-fn begins_again(follower: &Follower, len: u64) -> Result<Option<u64>, ActionFailure> {
+/// Returns where the output of a boot begins again as it began. Unless both lines must be `complete`, a
+/// part of the second one is enough at the end.
+fn begins_again(
+    follower: &Follower,
+    (len, complete): (u64, bool),
+) -> Result<Option<u64>, ActionFailure> {
     let Some(head) = head(follower, len)? else { return Ok(None) };
     let from = head.first_line_end.max(len.saturating_sub(LOOKED_AT));
     let mut text = vec![0; len.saturating_sub(from) as usize];
     let read = follower.read_at(from, &mut text).map_err(|error| unread(&error))?;
     text.truncate(read);
     let printed = from - head.start;
-    Ok(repeated(&head.lines, &text, printed as usize).map(|at| from + at as u64))
+    let at = repeated(&head.lines, &text, (printed as usize, complete));
+    Ok(at.map(|at| from + at as u64))
 }
 
 /// The first two lines of a boot.
@@ -215,16 +227,19 @@ fn first_lines(text: &[u8]) -> Option<(usize, usize, usize)> {
     Some((start, first_end, end))
 }
 
-/// Returns where a text that follows `printed` bytes of a boot repeats the first lines of that boot.
-/// A boot that printed less before it was reset is repeated as far as it went.
-fn repeated(lines: &[u8], text: &[u8], printed: usize) -> Option<usize> {
+/// Returns where a text that follows `before` bytes of a boot repeats the first lines of that boot.
+/// A boot that printed less before it was reset is repeated as far as it went, and one whose lines need
+/// not be `complete` as far as the text goes, if that is more than the first line.
+fn repeated(lines: &[u8], text: &[u8], (before, complete): (usize, bool)) -> Option<usize> {
     let (first, second) = lines.split_at(memchr::memchr(b'\n', lines)? + 1);
     if first == second && !first.iter().any(u8::is_ascii_alphabetic) {
         // Two rulers.
         return None;
     }
     memchr::memmem::find_iter(text, first).find(|&at| {
-        let compared = lines.len().min(printed + at);
+        let behind = text.len() - at;
+        let printed = if complete || behind == first.len() { lines.len() } else { behind };
+        let compared = lines.len().min(before + at).min(printed);
         text[at..].starts_with(&lines[..compared])
     })
 }
@@ -254,12 +269,28 @@ mod tests {
             ("=====\nsuite\n=====\nok 1\n", None),
             ("", None),
         ] {
-            let found = first_lines(text.as_bytes()).and_then(|(start, first_end, end)| {
-                let lines = &text.as_bytes()[start..end];
-                let at = repeated(lines, &text.as_bytes()[first_end..], first_end - start)?;
-                Some(first_end + at)
-            });
-            assert_eq!(found, at, "{text:?}");
+            assert_eq!(begins_again_at(text, true), at, "{text:?}");
         }
+    }
+
+    #[test]
+    fn a_prompt_behind_the_first_line_is_enough_where_the_target_waits() {
+        for (text, at) in [
+            ("shell 1\r\n> reboot\r\nshell 1\r\n> ", Some(19)),
+            ("app 1\nready\napp 1\nrea", Some(12)),
+            ("app 1\nready\nok a\napp 1\nready\nok b\n", Some(17)),
+            ("app 1\nready\napp 1\nrex", None),
+            ("app 1\nready\napp 1\n", None),
+            ("app 1\nready\nok a\n", None),
+        ] {
+            assert_eq!(begins_again_at(text, false), at, "{text:?}");
+        }
+    }
+
+    fn begins_again_at(text: &str, complete: bool) -> Option<usize> {
+        let (start, first_end, end) = first_lines(text.as_bytes())?;
+        let lines = &text.as_bytes()[start..end];
+        let (behind, before) = (&text.as_bytes()[first_end..], first_end - start);
+        Some(first_end + repeated(lines, behind, (before, complete))?)
     }
 }
