@@ -148,6 +148,10 @@ fn a_signature_that_breaks_off_a_word_is_found() {
         r#"idle: loop 1assertion "n < 3" failed: file "src/q.c", line 20, function: tick_c"#,
         r#"test/assertion "n < 3" failed: file "src/q.c", line 20, function: tick_c"#,
         "idle: loAssertion failed: n < 3, file src/q.c, line 20",
+        r#"idle: loassertion "n < 3" failed: file "src/q.c", line 20, function: tick_c"#,
+        "idle: loterminate called after throwing an instance of 'int'",
+        "idle: lo[00:00:01.000,000] <err> os: ***** HARD FAULT *****",
+        "..[00:00:01.000,000] <err> os: ***** HARD FAULT *****",
         "....Assertion failed: n < 3, file src/q.c, line 20",
         "idle: loPANIC: queue full at q.c:20",
         "idle: 12panicked at src/main.rs:12:5",
@@ -163,10 +167,20 @@ fn a_signature_that_breaks_off_a_word_is_found() {
 }
 
 #[test]
+fn a_line_of_any_bytes_may_break_off_anywhere() {
+    let line = "é1panicked at é'é 1Assertion failed: é, file é, line 2é/*** HardFault é";
+    for cut in 0..=line.len() {
+        recognise(&line.as_bytes()[..cut], &[cut / 2, cut]);
+    }
+}
+
+#[test]
 fn words_that_end_like_a_crash_are_no_fault() {
     for line in [
         "reset_control_deassert failed: phy:0",
         "DEASSERT: phy.c:12",
+        r#"reassertion "n < 3" failed: file "src/q.c""#,
+        "bootstrap cause: 1",
         "reset reason=Hard fault",
         "reset reason:Hard fault",
         "cause=Assertion failed: n < 3, file src/q.c, line 20",

@@ -152,18 +152,22 @@ impl Signatures {
         matches: &mut Matches,
     ) {
         let inner = &*self.0;
-        let end = if complete { line.len() } else { line.len().saturating_sub(1) };
+        let end = line.floor_char_boundary(line.len() - usize::from(!complete && !line.is_empty()));
         for found in inner.search.iter().flat_map(|search| search.find_overlapping_iter(line)) {
             let index = inner.owners[found.pattern().as_usize()];
             if matches.contains(signature(index)) {
                 continue;
             }
             let first = found.start().saturating_sub(REACH);
-            let starts = (first..=found.start().min(end)).filter(|&at| breaks_word(line, at));
+            let starts =
+                (first..=found.start().min(end)).filter(|&at| breaks_word(&line[..end], at));
             for start in starts {
-                let input = Input::new(line).range(start..end).anchored(Anchored::Yes);
-                let ends = inner.each[index].end(&mut caches.each[index], &input);
-                if ends.is_some_and(|end| line.as_bytes()[start..end].contains(&b' ')) {
+                let mut texts = texts(&line[start..end], complete);
+                if texts.any(|text| {
+                    let input = Input::new(text).anchored(Anchored::Yes);
+                    let ends = inner.each[index].end(&mut caches.each[index], &input);
+                    ends.is_some_and(|end| text.as_bytes()[..end].contains(&b' '))
+                }) {
                     matches.insert(signature(index));
                     break;
                 }
@@ -177,22 +181,38 @@ impl Signatures {
     }
 }
 
+/// First words of crashes that a word of small letters may be broken off by, and ends of longer words
+/// in front of them: `lo|assertion`, not `re|assertion`.
+const FIRST_WORDS: [&str; 4] = ["assertion", "panicked", "terminate", "pure"];
+const LONGER_WORDS: [&str; 3] = ["de", "re", "im"];
+
 /// Tells whether something else begins at an offset of a line, right behind a part of a word or a
-/// progress mark: `lo|Assertion`, `1|assertion`, `src/|assertion`, `lo|***`, `...|Assertion`. Small
-/// letters behind letters are the rest of their word (`de|assert`), and a word of several is one of a
-/// name (`test|HardFault`).
+/// progress mark: `lo|Assertion`, `1|assertion`, `src/|assertion`, `lo|***`, `lo|[00:01]`,
+/// `...|Assertion`. Small letters behind letters are the rest of their word (`de|assert`), and a word
+/// of several is one of a name (`test|HardFault`).
 fn breaks_word(line: &str, at: usize) -> bool {
     let (Some(before), Some(behind)) = (line.get(..at), line.get(at..)) else { return false };
     let (Some(&last), Some(&first)) = (before.as_bytes().last(), behind.as_bytes().first()) else {
         return false;
     };
-    if b"*!#=>-".contains(&first) {
-        let rule = behind.bytes().take_while(|&byte| byte == first).count();
-        return rule >= 3 && last.is_ascii_alphanumeric();
-    }
     let marks = last.is_ascii_digit() || b"/%".contains(&last) || before.ends_with("..");
-    first.is_ascii_alphabetic()
-        && (marks || last.is_ascii_lowercase() && first.is_ascii_uppercase() && is_one_word(behind))
+    let second = behind.as_bytes().get(1).copied().unwrap_or_default();
+    match first {
+        b'[' => (marks || last.is_ascii_alphabetic()) && second.is_ascii_digit(),
+        b'*' | b'!' | b'#' | b'=' | b'>' | b'-' => {
+            let rule = behind.bytes().take_while(|&byte| byte == first).count();
+            rule >= 3 && last.is_ascii_alphanumeric()
+        }
+        b'A'..=b'Z' => marks || last.is_ascii_lowercase() && is_one_word(behind),
+        b'a'..=b'z' if marks => true,
+        b'a'..=b'z' => {
+            let longer = LONGER_WORDS.iter().any(|end| before.ends_with(end));
+            last.is_ascii_lowercase()
+                && !longer
+                && FIRST_WORDS.iter().any(|word| behind.starts_with(word))
+        }
+        _ => false,
+    }
 }
 
 /// Tells whether no capital follows a small letter in the word that a text begins with.
