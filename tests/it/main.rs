@@ -64,6 +64,7 @@ mod repair_http;
 mod repair_loop;
 mod repair_project;
 mod repair_projects;
+mod repair_ranks;
 mod repair_runs;
 mod sandbox;
 mod serial;

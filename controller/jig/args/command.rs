@@ -28,7 +28,8 @@ fn options(reports: &ReportArgs, faults: &FaultArgs) -> RunOptions {
         recoveries: reports.max_recoveries,
         settle_ms: reports.settle.map(ms),
         inject,
-        coverage: reports.coverage,
+        coverage: reports.coverage || reports.coverage_by_test,
+        coverage_by_test: reports.coverage_by_test,
     }
 }
 

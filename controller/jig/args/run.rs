@@ -85,6 +85,11 @@ pub(crate) struct ReportArgs {
     /// The run keeps them as coverage.json, and as coverage.info for programs that read lcov.
     #[arg(long)]
     pub(crate) coverage: bool,
+    /// Also find out which test executes which line; as --coverage
+    ///
+    /// A test is the function of its name. The emulator runs several times slower meanwhile.
+    #[arg(long)]
+    pub(crate) coverage_by_test: bool,
     /// Compare with an earlier JSON report: tells regressions from known failures
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) baseline: Option<PathBuf>,

@@ -60,7 +60,8 @@ fn carry_out(
     for request in shown {
         screen.out(text_of(request.format, &report)?.trim_end());
     }
-    let covered = reports.coverage.then(|| coverage::of_run(&dir)).transpose();
+    let measured = reports.coverage || reports.coverage_by_test;
+    let covered = measured.then(|| coverage::of_run(&dir)).transpose();
     if screen.json() {
         let text = match &covered {
             Ok(Some(covered)) => {

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use jig_drivers::qemu::CodeCollector;
+use jig_drivers::qemu::{CodeCollector, CollectedCode};
 use jig_model::PlaceName;
 use jig_model::coverage::{COVERAGE_FILE, CoverageReport, LCOV_FILE};
 use jig_probe::{WatchedEmulator, line_coverage};
@@ -42,7 +42,10 @@ impl Lab {
 ///
 /// # Errors
 /// They do not.
-pub(crate) fn measured(mut here: BoundPlace) -> Result<BoundPlace, NoCoverage> {
+pub(crate) fn measured(
+    mut here: BoundPlace,
+    what: CollectedCode,
+) -> Result<BoundPlace, NoCoverage> {
     let place = &here.place;
     if !place.is_emulated() {
         return Err(NoCoverage::RealBoard(place.name.clone()));
@@ -50,7 +53,7 @@ pub(crate) fn measured(mut here: BoundPlace) -> Result<BoundPlace, NoCoverage> {
     if !WatchedEmulator::collects_code(&here.profile, place) {
         return Err(NoCoverage::Untold(place.name.clone()));
     }
-    here.parts.code = Some(CodeCollector::default());
+    here.parts.code = Some(CodeCollector::new(what));
     Ok(here)
 }
 
@@ -76,11 +79,15 @@ pub(crate) fn keep(
     if record.images.is_empty() {
         all.merge(unknown("the run had no image".to_owned()));
     }
+    let cases = record.verdict.iter().flat_map(|verdict| &verdict.tests.cases);
+    let tests: Vec<_> = cases.map(|case| case.name.as_str()).collect();
     for (number, image) in record.images.iter().enumerate() {
         // An image that was never launched was not executed.
         let executed = code.of(&image.sha256).unwrap_or_default();
-        let told =
-            |elf: Vec<u8>| line_coverage(&elf, &executed).map_err(|error| jig_model::chain(&error));
+        let told = |elf: Vec<u8>| {
+            let told = line_coverage(&elf, &executed, &tests);
+            told.map_err(|error| jig_model::chain(&error))
+        };
         let read = image_path(dir, number).and_then(fs::read).map_err(|error| error.to_string());
         let why = |why| unknown(format!("{}: {why}", image.path));
         all.merge(read.and_then(told).unwrap_or_else(why));

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jig_drivers::inject::{GrammarError, Injection};
+use jig_drivers::qemu::CollectedCode;
 use jig_model::command::{
     Command, CommandEvent, EventSink, PlanText, RecoverCommand, RecoverExtent, RecoverySteps,
     RecoveryStepsReply, Reply, RunCommand, RunOptions, TestCommand,
@@ -176,9 +177,17 @@ impl Lab {
         events: Arc<dyn EventSink>,
         cancel: CancelToken,
     ) -> Result<Reply, CommandError> {
-        let RunOptions { repeat, recoveries: max_recoveries, settle_ms, inject, coverage } =
-            options;
-        let here = if coverage { measured(here)? } else { here };
+        let RunOptions {
+            repeat,
+            recoveries: max_recoveries,
+            settle_ms,
+            inject,
+            coverage,
+            coverage_by_test,
+        } = options;
+        let what =
+            if coverage_by_test { CollectedCode::Spans } else { CollectedCode::Instructions };
+        let here = if coverage || coverage_by_test { measured(here, what)? } else { here };
         let settle = settle_ms.map(Duration::from_millis).or(plan.settle);
         let plan = Plan { settle, ..plan };
         let parse = |text: String| {

@@ -30,6 +30,19 @@ pub struct CoverageReport {
     pub limits: Vec<String>,
     /// Source files that have code in the program, by their names.
     pub files: Vec<FileCoverage>,
+    /// What each test executed, where that was measured: tests of the verdict that are known by the
+    /// function of their name, in the order in which they ran.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tests: Vec<TestLines>,
+}
+
+/// The lines that a test executed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TestLines {
+    /// Its name in the verdict; `None` for what was executed behind the last of the tests.
+    pub name: Option<String>,
+    /// Numbers of lines by source file, each in ascending order.
+    pub files: BTreeMap<String, Vec<u32>>,
 }
 
 /// What was executed of a source file.
@@ -64,13 +77,15 @@ impl CoverageReport {
     /// Makes a report.
     pub fn new(files: Vec<FileCoverage>, limits: Vec<String>) -> Self {
         let complete = limits.is_empty();
-        Self { format: FORMAT.to_owned(), version: VERSION, complete, limits, files }
+        let tests = Vec::new();
+        Self { format: FORMAT.to_owned(), version: VERSION, complete, limits, files, tests }
     }
 
     /// Joins what was executed of several programs.
     pub fn merge(&mut self, other: Self) {
         self.limits.extend(other.limits);
         self.complete &= other.complete;
+        self.tests.extend(other.tests);
         let mut files: BTreeMap<_, _> = std::mem::take(&mut self.files)
             .into_iter()
             .map(|one| (one.file.clone(), one))

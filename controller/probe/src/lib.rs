@@ -28,6 +28,7 @@ mod semihosting;
 mod snapshot;
 mod swd_only;
 mod target_description;
+mod test_coverage;
 mod thumb;
 mod virtual_probe;
 mod worker;

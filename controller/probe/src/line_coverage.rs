@@ -8,6 +8,8 @@ use jig_drivers::qemu::ExecutedCode;
 use jig_model::coverage::{CoverageReport, FileCoverage, FunctionCoverage};
 use object::{Object as _, ObjectSymbol as _};
 
+use crate::debug_info::LineRow;
+use crate::test_coverage::test_lines;
 use crate::{Symbols, SymbolsError};
 
 /// What is known of a function while instructions are gone through.
@@ -24,23 +26,31 @@ struct SeenFile {
     functions: BTreeMap<String, SeenFunction>,
 }
 
-/// Finds out which lines of an image's sources were executed.
+/// Finds out which lines of an image's sources were executed, and by which tests, where that was
+/// traced.
 ///
 /// # Errors
 /// The image cannot be read.
-pub fn line_coverage(elf: &[u8], executed: &ExecutedCode) -> Result<CoverageReport, SymbolsError> {
+pub fn line_coverage(
+    elf: &[u8],
+    executed: &ExecutedCode,
+    tests: &[&str],
+) -> Result<CoverageReport, SymbolsError> {
     let symbols = Symbols::load(elf)?;
     let instructions = executed.instructions();
     let mut files: BTreeMap<String, SeenFile> = BTreeMap::new();
     let (rows, cut) = symbols.line_rows();
-    for row in rows.into_iter().filter(|row| symbols.is_code(row.start)) {
+    let of_code = rows.into_iter().filter(|row| symbols.is_code(row.start));
+    let named = of_code.map(|row| LineRow { file: plain_path(&row.file), ..row });
+    let rows: Vec<_> = named.collect();
+    for row in &rows {
         let from = instructions.partition_point(|(at, _)| at.end <= row.start);
         let here = instructions[from..].iter().take_while(|(at, _)| at.start < row.end);
         let here: Vec<_> = here.collect();
         let ran = !here.is_empty();
         let after_fault = here.iter().all(|(_, after_fault)| *after_fault);
         let at = here.first().map_or(row.start, |(at, _)| at.start.max(row.start));
-        let file = files.entry(plain_path(&row.file)).or_default();
+        let file = files.entry(row.file.clone()).or_default();
         *file.lines.entry(row.line).or_default() |= ran;
         let places = symbols.places(at);
         let outermost = places.len() - 1;
@@ -63,7 +73,9 @@ pub fn line_coverage(elf: &[u8], executed: &ExecutedCode) -> Result<CoverageRepo
         }
     }
     let files = files.into_iter().map(|(file, seen)| report_of(file, seen)).collect();
-    Ok(CoverageReport::new(files, limits(elf, &symbols, executed, cut)))
+    let mut report = CoverageReport::new(files, limits(elf, &symbols, executed, cut));
+    report.tests = test_lines(&symbols, &rows, executed.spans(), tests);
+    Ok(report)
 }
 
 fn report_of(file: String, seen: SeenFile) -> FileCoverage {

@@ -6,6 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::{Deserialize, Serialize};
+
 /// A line of a source file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SourceLine {
@@ -18,10 +20,21 @@ pub struct SourceLine {
 /// What one test executed.
 #[derive(Debug, Clone, Default)]
 pub struct TestCoverage {
+    /// Its name.
+    pub name: String,
     /// Whether the test failed.
     pub failed: bool,
     /// Lines that it executed.
     pub lines: BTreeSet<SourceLine>,
+}
+
+/// What the tests of a run executed, as far as it was measured.
+#[derive(Debug, Clone, Default)]
+pub struct MeasuredCoverage {
+    /// The tests.
+    pub tests: Vec<TestCoverage>,
+    /// Lines that have code. Others cannot be executed.
+    pub code: BTreeSet<SourceLine>,
 }
 
 /// A line that may hold the fault.
@@ -35,6 +48,80 @@ pub struct SuspectLine {
     pub failed: u32,
     /// Passed tests that execute it.
     pub passed: u32,
+}
+
+/// What a rank comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SuspectMeasure {
+    /// Which tests executed the line, as the emulator told.
+    Ochiai,
+    /// Which tests can reach the line, by the names in the sources.
+    CallGraph,
+}
+
+impl SuspectMeasure {
+    /// Returns its name in documents.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ochiai => "ochiai",
+            Self::CallGraph => "call_graph",
+        }
+    }
+}
+
+/// A suspect line with its rank, and why it has it. A row of the bundle's list.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RankedSuspect {
+    /// From 1.
+    pub rank: usize,
+    /// Path relative to the repository.
+    pub file: String,
+    /// Number of the line, from 1.
+    pub line: u32,
+    /// From 0 to 1; to be compared with scores of the same measure only.
+    pub score: f64,
+    /// What the rank comes from.
+    pub measure: SuspectMeasure,
+    /// Failed tests that execute it, or can reach it; the first of them.
+    pub failed: Vec<String>,
+    /// How many there are.
+    pub failed_count: u32,
+    /// Passed tests that do; the first of them.
+    pub passed: Vec<String>,
+    /// How many there are.
+    pub passed_count: u32,
+}
+
+/// Most names of tests in a row.
+const MAX_NAMES: usize = 8;
+
+impl RankedSuspect {
+    /// Makes the row of a line. `tests` are those that it was ranked by.
+    pub fn new(
+        rank: usize,
+        suspect: &SuspectLine,
+        measure: SuspectMeasure,
+        tests: &[TestCoverage],
+    ) -> Self {
+        let SuspectLine { line, score, failed, passed } = suspect;
+        let names = |of_failed: bool| {
+            let by = tests.iter().filter(|test| test.failed == of_failed);
+            let by = by.filter(|test| test.lines.contains(line)).take(MAX_NAMES);
+            by.map(|test| test.name.clone()).collect()
+        };
+        Self {
+            rank,
+            file: line.file.clone(),
+            line: line.line,
+            score: (score * 1000.0).round() / 1000.0,
+            measure,
+            failed: names(true),
+            failed_count: *failed,
+            passed: names(false),
+            passed_count: *passed,
+        }
+    }
 }
 
 /// Ranks the lines that a failed test executed, most suspicious first; equal ones by file and line.
@@ -75,7 +162,8 @@ mod tests {
 
     fn test(failed: bool, lines: &[u32]) -> TestCoverage {
         let line = |&line| SourceLine { file: "mid.c".to_owned(), line };
-        TestCoverage { failed, lines: lines.iter().map(line).collect() }
+        let lines = lines.iter().map(line).collect();
+        TestCoverage { name: String::new(), failed, lines }
     }
 
     /// The function `mid` of the literature: of six tests one fails; line 7 holds the fault.

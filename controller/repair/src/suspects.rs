@@ -1,14 +1,25 @@
-//! Which lines of C may hold the fault, told from sources alone: which functions a test can reach.
-//! Pure.
+//! Which lines of C may hold the fault: by what each test executed where that was measured, and by
+//! what each test can reach where it was not. Pure.
 //!
-//! It stands in for coverage where none was measured. A test is the function of its name; what it
+//! # Design
+//! What a test can reach is told from sources alone. A test is the function of its name; what it
 //! reaches is found by the names in it: functions, variables outside of functions, and macros. A call
 //! through a pointer is not seen.
+//!
+//! Lines that were executed by a failed test stand in front of all others, by Ochiai's measure; of
+//! equal ones the call graph decides. Variables and macros have no code: they are executed with a line
+//! that names them. Code that reports failures goes with them as nothing else does, and follows behind the
+//! rest; lines that were not measured are the last, in the order of the call graph.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use jig_model::Verdict;
+use jig_model::result::CaseStatus;
 
 use crate::c_text::{Definition, definitions, words};
-use crate::localise::{SourceLine, SuspectLine, TestCoverage, rank};
+use crate::localise::{
+    MeasuredCoverage, RankedSuspect, SourceLine, SuspectLine, SuspectMeasure, TestCoverage, rank,
+};
 
 /// The tests of a run by their names, and where its output says that something failed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -21,24 +32,128 @@ pub struct FailureSeen {
     pub texts: Vec<String>,
 }
 
-/// Ranks lines of sources. `sources` are C files by their paths; `may_change` tells which of them a
-/// patch may change: the others are never suspected.
+impl FailureSeen {
+    /// Takes out of a verdict what tells where the fault is.
+    pub fn of(verdict: &Verdict) -> Self {
+        let cases = &verdict.tests.cases;
+        let named = |status: &[CaseStatus]| {
+            let of_status = cases.iter().filter(|case| status.contains(&case.status));
+            of_status.map(|case| case.name.clone()).collect()
+        };
+        let notes = verdict.evidence.iter().map(|evidence| evidence.note.clone());
+        let messages = cases.iter().filter_map(|case| case.message.clone());
+        Self {
+            failed: named(&[CaseStatus::Fail, CaseStatus::Unfinished]),
+            passed: named(&[CaseStatus::Pass]),
+            texts: std::iter::once(verdict.summary.clone()).chain(notes).chain(messages).collect(),
+        }
+    }
+}
+
+/// Ranks lines of sources, and returns the first of them. `sources` are C files by their paths;
+/// `may_change` tells which of them a patch may change: the others are never suspected. `measured` is
+/// what tests executed, if that is known.
 pub fn suspects(
     sources: &BTreeMap<String, String>,
     seen: &FailureSeen,
     may_change: impl Fn(&str) -> bool,
-) -> Vec<SuspectLine> {
+    measured: &MeasuredCoverage,
+    most: usize,
+) -> Vec<RankedSuspect> {
     let mut functions: BTreeMap<String, Vec<Definition>> = BTreeMap::new();
     for (file, text) in sources {
         for (name, function) in definitions(file, text) {
             functions.entry(name).or_default().push(function);
         }
     }
+    let is_suspect =
+        |suspect: &SuspectLine| may_change(&suspect.line.file) && is_code(sources, &suspect.line);
+    let reaching = reaching(&functions, seen, &may_change);
+    let mut by_graph = rank(&reaching);
+    by_graph.retain(is_suspect);
+    let executing = with_data(&functions, sources, measured);
+    let mut by_ochiai = rank(&executing);
+    by_ochiai.retain(is_suspect);
+    let places: HashMap<&SourceLine, usize> =
+        by_graph.iter().zip(0..).map(|(suspect, place)| (&suspect.line, place)).collect();
+    let place = |suspect: &SuspectLine| places.get(&suspect.line).copied().unwrap_or(usize::MAX);
+    let reporting = reporting(&functions, sources, seen, &may_change, &executing);
+    let reports = |suspect: &SuspectLine| reporting.contains(&suspect.line);
+    by_ochiai.sort_by(|a, b| {
+        let by_score = reports(a).cmp(&reports(b)).then(b.score.total_cmp(&a.score));
+        by_score.then_with(|| place(a).cmp(&place(b)))
+    });
+    let known: HashSet<&SourceLine> = by_ochiai.iter().map(|suspect| &suspect.line).collect();
+    let others = by_graph.iter().filter(|suspect| !known.contains(&suspect.line));
+    let mut ranked: Vec<_> = by_ochiai
+        .iter()
+        .map(|suspect| (suspect, SuspectMeasure::Ochiai))
+        .chain(others.map(|suspect| (suspect, SuspectMeasure::CallGraph)))
+        .collect();
+    let named = named_lines(sources, &seen.texts);
+    // What a message or backtrace names comes first, in its order; the sort is stable.
+    ranked.sort_by_key(|(suspect, _)| {
+        named.iter().position(|line| *line == suspect.line).unwrap_or(usize::MAX)
+    });
+    let row = |(index, (suspect, measure)): (usize, (&SuspectLine, SuspectMeasure))| {
+        let tests = match measure {
+            SuspectMeasure::Ochiai => &executing,
+            SuspectMeasure::CallGraph => &reaching,
+        };
+        RankedSuspect::new(index + 1, suspect, measure, tests)
+    };
+    ranked.into_iter().take(most).enumerate().map(row).collect()
+}
+
+/// Finds the lines that report failures: what is reached from lines of the tests' support that only
+/// failed tests executed. They go with failures as nothing else does, and cause none.
+fn reporting(
+    functions: &BTreeMap<String, Vec<Definition>>,
+    sources: &BTreeMap<String, String>,
+    seen: &FailureSeen,
+    may_change: impl Fn(&str) -> bool,
+    tests: &[TestCoverage],
+) -> BTreeSet<SourceLine> {
+    let passed: BTreeSet<_> =
+        tests.iter().filter(|test| !test.failed).flat_map(|test| &test.lines).collect();
+    let names = seen.failed.iter().chain(&seen.passed).map(|name| last_part(name));
+    let own: Vec<_> = names.filter_map(|name| functions.get(name)).flatten().collect();
+    let is_own = |line: &SourceLine| {
+        let within = |one: &&&Definition| {
+            one.file == line.file && (one.lines.0..=one.lines.1).contains(&line.line)
+        };
+        own.iter().find(within).is_some()
+    };
+    let mut roots = BTreeSet::new();
+    for line in tests.iter().filter(|test| test.failed).flat_map(|test| &test.lines) {
+        if may_change(&line.file) || passed.contains(line) || is_own(line) {
+            continue;
+        }
+        let text = sources
+            .get(&line.file)
+            .and_then(|text| text.lines().nth((line.line as usize).wrapping_sub(1)));
+        roots.extend(text.into_iter().flat_map(words));
+    }
+    let is_code =
+        |name: &str| functions.get(name).is_some_and(|all| all.iter().any(|one| one.is_code));
+    roots
+        .into_iter()
+        .filter(|name| is_code(name))
+        .flat_map(|name| reached(functions, name))
+        .collect()
+}
+
+/// Finds out which lines each test can reach.
+fn reaching(
+    functions: &BTreeMap<String, Vec<Definition>>,
+    seen: &FailureSeen,
+    may_change: impl Fn(&str) -> bool,
+) -> Vec<TestCoverage> {
     let mut tests = Vec::new();
     for (names, failed) in [(&seen.failed, true), (&seen.passed, false)] {
         for name in names {
-            let lines = reached(&functions, last_part(name));
-            tests.push(TestCoverage { failed, lines });
+            let lines = reached(functions, last_part(name));
+            tests.push(TestCoverage { name: name.clone(), failed, lines });
         }
     }
     if tests.iter().all(|test| !test.failed || test.lines.is_empty()) {
@@ -53,23 +168,59 @@ pub fn suspects(
             functions.get(*name).into_iter().flatten().any(|function| may_change(&function.file))
         };
         let innermost =
-            roots.iter().find(|name| may_hold(name)).map(|name| reached(&functions, name));
-        let all = roots.iter().flat_map(|root| reached(&functions, root)).collect();
-        let failed = |lines| TestCoverage { failed: true, lines };
-        tests.extend(innermost.into_iter().chain([all]).map(failed));
+            roots.iter().find(|name| may_hold(name)).map(|name| (*name, reached(functions, name)));
+        let all = roots.iter().flat_map(|root| reached(functions, root)).collect();
+        let failed =
+            |(name, lines): (&str, _)| TestCoverage { name: name.to_owned(), failed: true, lines };
+        tests.extend(innermost.into_iter().chain([("the program", all)]).map(failed));
     }
-    let mut ranked: Vec<_> = rank(&tests)
-        .into_iter()
-        .filter(|suspect| may_change(&suspect.line.file))
-        .filter(|suspect| is_code(sources, &suspect.line))
-        .collect();
-    let named = named_lines(sources, &seen.texts);
-    // What a message or backtrace names comes first, in its order; the sort is stable.
-    let place = |suspect: &SuspectLine| {
-        named.iter().position(|line| *line == suspect.line).unwrap_or(usize::MAX)
-    };
-    ranked.sort_by_key(place);
-    ranked
+    tests
+}
+
+/// Adds the lines that have no code to what tests executed: those of a function, such as declarations,
+/// with any line of it, and those of variables and macros with a line that holds the name. Returns
+/// nothing where no failed test was measured.
+fn with_data(
+    functions: &BTreeMap<String, Vec<Definition>>,
+    sources: &BTreeMap<String, String>,
+    measured: &MeasuredCoverage,
+) -> Vec<TestCoverage> {
+    if !measured.tests.iter().any(|test| test.failed && !test.lines.is_empty()) {
+        return Vec::new();
+    }
+    let lines: BTreeMap<&str, Vec<&str>> =
+        sources.iter().map(|(file, text)| (file.as_str(), text.lines().collect())).collect();
+    let data = |name: &str| functions.get(name).into_iter().flatten().filter(|one| !one.is_code);
+    let mut tests = measured.tests.clone();
+    for test in &mut tests {
+        let mut found = Vec::new();
+        for one in functions.values().flatten().filter(|one| one.is_code) {
+            let line = |line| SourceLine { file: one.file.clone(), line };
+            let (first, last) = one.lines;
+            if test.lines.range(line(first)..=line(last)).next().is_some() {
+                let all = (first..=last).map(line);
+                found.extend(all.filter(|line| !measured.code.contains(line)));
+            }
+        }
+        let text = |place: &SourceLine| {
+            lines.get(place.file.as_str())?.get(place.line.checked_sub(1)? as usize).copied()
+        };
+        let mut open: Vec<&str> = test.lines.iter().filter_map(text).flat_map(words).collect();
+        let mut known: BTreeSet<&str> = BTreeSet::new();
+        while let Some(name) = open.pop() {
+            if !known.insert(name) {
+                continue;
+            }
+            for one in data(name) {
+                let line = |line| SourceLine { file: one.file.clone(), line };
+                found.extend((one.lines.0..=one.lines.1).map(line));
+                // A macro may name others.
+                open.extend(one.names.keys().map(String::as_str));
+            }
+        }
+        test.lines.extend(found);
+    }
+    tests
 }
 
 /// Returns the lines of all functions that a function reaches, itself included.
@@ -112,7 +263,8 @@ fn last_part(name: &str) -> &str {
 /// Tells whether a line holds more than a brace or a comment.
 fn is_code(sources: &BTreeMap<String, String>, place: &SourceLine) -> bool {
     let text = sources.get(&place.file);
-    let line = text.and_then(|text| text.lines().nth(place.line as usize - 1)).unwrap_or("");
+    let index = (place.line as usize).checked_sub(1);
+    let line = text.zip(index).and_then(|(text, index)| text.lines().nth(index)).unwrap_or("");
     let line = line.trim();
     !(line.starts_with("//") || line.starts_with('*') || line.starts_with("/*"))
         && line.bytes().any(|byte| byte.is_ascii_alphanumeric())
@@ -140,9 +292,16 @@ mod tests {
     }
 
     fn lines(seen: &FailureSeen) -> Vec<u32> {
-        let found = suspects(&sources(), seen, |file| file.starts_with("src/"));
-        assert!(found.iter().all(|suspect| suspect.line.file == "src/ring.c"));
-        found.into_iter().map(|suspect| suspect.line.line).collect()
+        let found = suspects(
+            &sources(),
+            seen,
+            |file| file.starts_with("src/"),
+            &MeasuredCoverage::default(),
+            99,
+        );
+        assert!(found.iter().all(|suspect| suspect.file == "src/ring.c"));
+        assert!(found.iter().all(|suspect| suspect.measure == SuspectMeasure::CallGraph));
+        found.into_iter().map(|suspect| suspect.line).collect()
     }
 
     #[test]
@@ -173,12 +332,48 @@ mod tests {
         assert!(lines(&FailureSeen::default()).is_empty(), "there is no main");
     }
 
+    #[test]
+    fn code_that_reports_failures_stands_behind_what_it_reports() {
+        let library = "int add(int a)\n{\n    return a + 1;\n}\n\
+            void print(int n)\n{\n    put(n);\n}\n";
+        let test = "void check(int ok)\n{\n    if (ok)\n        return;\n    print(1);\n}\n\
+            void test_a(void)\n{\n    check(add(1) == 3);\n}\n\
+            void test_b(void)\n{\n    check(add(0) == 1);\n}\n";
+        let sources = [("src/a.c", library), ("test/t.c", test)]
+            .map(|(file, text)| (file.to_owned(), text.to_owned()))
+            .into();
+        let seen = FailureSeen {
+            failed: vec!["test_a".to_owned()],
+            passed: vec!["test_b".to_owned()],
+            texts: Vec::new(),
+        };
+        let places = |all: &[(&str, &[u32])]| -> BTreeSet<_> {
+            let of = |(file, lines): &(&str, &[u32])| {
+                let line = |&line: &u32| SourceLine { file: (*file).to_owned(), line };
+                lines.iter().map(line).collect::<Vec<_>>()
+            };
+            all.iter().flat_map(of).collect()
+        };
+        let a = places(&[("src/a.c", &[3, 7]), ("test/t.c", &[3, 5, 9])]);
+        let b = places(&[("src/a.c", &[3]), ("test/t.c", &[3, 4, 13])]);
+        let code = a.union(&b).cloned().collect();
+        let tests = [("test_a", true, a), ("test_b", false, b)]
+            .map(|(name, failed, lines)| TestCoverage { name: name.to_owned(), failed, lines });
+        let measured = MeasuredCoverage { tests: tests.to_vec(), code };
+        let found = suspects(&sources, &seen, |file| file.starts_with("src/"), &measured, 99);
+        let lines: Vec<_> = found.iter().map(|one| (one.line, one.score)).collect();
+        assert_eq!(lines, [(1, 0.707), (3, 0.707), (5, 1.0), (7, 1.0)]);
+    }
+
     proptest! {
         #[test]
         fn any_text_is_read(text in "[a-z(){};\"'/*#\\\\\\n ]{0,200}") {
             let sources = BTreeMap::from([("a.c".to_owned(), text)]);
             let seen = FailureSeen { failed: vec!["a".to_owned()], ..FailureSeen::default() };
-            suspects(&sources, &seen, |_| true);
+            let lines = (0..4).map(|line| SourceLine { file: "a.c".to_owned(), line }).collect();
+            let test = TestCoverage { name: "a".to_owned(), failed: true, lines };
+            let measured = MeasuredCoverage { tests: vec![test], ..MeasuredCoverage::default() };
+            suspects(&sources, &seen, |_| true, &measured, 99);
         }
     }
 
@@ -192,8 +387,65 @@ mod tests {
             .map(|(file, text)| (file.to_owned(), text.to_owned()))
             .into();
         let seen = FailureSeen { failed: vec!["test_steps".to_owned()], ..FailureSeen::default() };
-        let found = suspects(&sources, &seen, |file| file.starts_with("src/"));
-        let lines: Vec<_> = found.into_iter().map(|suspect| suspect.line.line).collect();
+        let found = suspects(
+            &sources,
+            &seen,
+            |file| file.starts_with("src/"),
+            &MeasuredCoverage::default(),
+            99,
+        );
+        let lines: Vec<_> = found.into_iter().map(|suspect| suspect.line).collect();
         assert_eq!(lines, [1, 3, 7, 9]);
+    }
+
+    #[test]
+    fn measured_lines_come_first_and_the_call_graph_breaks_ties() {
+        let source = "static int level;\n#define LIMIT 7\n#define OTHER 8\n\
+            int near(void)\n{\n    return level;\n}\n\
+            int step(int n)\n{\n    if (n > LIMIT)\n        return 1;\n    return OTHER;\n}\n";
+        let test = "void test_a(void)\n{\n    step(9);\n    table[0]();\n}\n\
+            void test_b(void)\n{\n    step(1);\n}\n";
+        let sources = [("src/a.c", source), ("test/t.c", test)]
+            .map(|(file, text)| (file.to_owned(), text.to_owned()))
+            .into();
+        let seen = FailureSeen {
+            failed: vec!["test_a".to_owned()],
+            passed: vec!["test_b".to_owned()],
+            texts: Vec::new(),
+        };
+        let places = |lines: &[u32]| -> BTreeSet<_> {
+            lines.iter().map(|&line| SourceLine { file: "src/a.c".to_owned(), line }).collect()
+        };
+        let executed = |name: &str, failed, lines: &[u32]| TestCoverage {
+            name: name.to_owned(),
+            failed,
+            lines: places(lines),
+        };
+        // Lines 5, 7, 9 and 13 hold no code. The test calls `near` by a pointer, which the call graph does not see.
+        let tests =
+            vec![executed("test_a", true, &[6, 10, 11]), executed("test_b", false, &[10, 12])];
+        let mut measured = MeasuredCoverage { tests, code: places(&[4, 6, 8, 10, 11, 12]) };
+        let found = suspects(&sources, &seen, |file| file.starts_with("src/"), &measured, 99);
+        let shown: Vec<_> = found.iter().map(|one| (one.line, one.measure, one.score)).collect();
+        use SuspectMeasure::{CallGraph, Ochiai};
+        assert_eq!(
+            shown,
+            [
+                (11, Ochiai, 1.0),
+                (1, Ochiai, 1.0),
+                (6, Ochiai, 1.0),
+                (2, Ochiai, 0.707),
+                (10, Ochiai, 0.707),
+                (3, CallGraph, 0.707),
+                (8, CallGraph, 0.707),
+                (12, CallGraph, 0.707),
+            ]
+        );
+        assert_eq!((&*found[0].failed, &*found[0].passed), (&["test_a".to_owned()][..], &[][..]));
+        assert_eq!((found[4].failed_count, &*found[4].passed), (1, &["test_b".to_owned()][..]));
+        // No failed test was measured: the call graph alone.
+        measured.tests.remove(0);
+        let found = suspects(&sources, &seen, |file| file.starts_with("src/"), &measured, 2);
+        assert!(found.len() == 2 && found.iter().all(|one| one.measure == CallGraph));
     }
 }

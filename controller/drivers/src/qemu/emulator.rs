@@ -398,9 +398,9 @@ impl EmulatorOwner {
             DriverError::new(Cause::EmulatorRefused, message).with_source(error)
         })?;
         let (context, emulation) = (&self.context, (&self.emulation, &self.part));
-        let with_code = self.code.is_some() && self.watcher.is_some();
+        let code = self.code.as_ref().filter(|_| self.watcher.is_some()).map(CodeCollector::what);
         let launched =
-            Instance::launch(context, emulation, image, self.launches, pairs, with_code).await?;
+            Instance::launch(context, emulation, image, self.launches, pairs, code).await?;
         self.context.sink.event(BoardEvent::Power { state: PowerState::On });
         Ok(launched)
     }

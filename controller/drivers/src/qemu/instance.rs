@@ -22,7 +22,7 @@ use super::command_line::{FarEnds, PlaceholderValues, arguments, own_consoles, p
 use super::console_pipe::ConsoleEnds;
 use super::control_lock::ControlLock;
 use super::debug::{ChannelPairs, NearEnds};
-use super::exceptions::ExceptionLog;
+use super::exceptions::{CollectedCode, ExceptionLog};
 use super::guest_stderr::{GuestStderr, GuestTextStart};
 use super::identity::check_machine;
 use super::monitor::{Monitor, MonitorError};
@@ -67,7 +67,7 @@ impl Instance {
         image: Option<&Image>,
         serial: u32,
         debug: Option<ChannelPairs>,
-        with_code: bool,
+        code: Option<CollectedCode>,
     ) -> Result<Self, DriverError> {
         let failed = |what: &'static str| {
             move |error: io::Error| {
@@ -88,7 +88,7 @@ impl Instance {
             inherit.extend(far);
             near
         });
-        let exceptions = debug.is_some().then(|| ExceptionLog::make(with_code)).transpose();
+        let exceptions = debug.is_some().then(|| ExceptionLog::make(code)).transpose();
         let exceptions = exceptions.map_err(failed("make the pipe for the core's exceptions"))?;
         let (exceptions, log_far) = exceptions.unzip();
         let (log_far, copies_far) = log_far.map(|far| (far.log, far.copies)).unzip();

@@ -37,7 +37,8 @@ mod trial;
 pub use control_lock::{ControlHeld, ControlLock};
 pub use emulator::QemuFactory;
 pub use exceptions::{
-    CodeCollector, ExceptionLog, Exceptions, ExecutedCode, OpenException, TrapTaken,
+    CodeCollector, CollectedCode, ExceptionLog, Exceptions, ExecutedCode, OpenException, TraceSpan,
+    TrapTaken,
 };
 pub use machine::Machine;
 pub use order::{AtLaunch, Launched, Ready, Watcher};

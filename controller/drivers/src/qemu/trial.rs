@@ -22,7 +22,7 @@ pub(super) async fn trial(
     serial: u32,
 ) -> Result<String, DriverError> {
     let context = BindContext { sink: Arc::new(NoSink), ..context.clone() };
-    let mut instance = Instance::launch(&context, what, image, serial, None, false).await?;
+    let mut instance = Instance::launch(&context, what, image, serial, None, None).await?;
     let answer = instance.monitor.call("query-status", ANSWER).await;
     instance.process.kill().await;
     let answer = answer.map_err(|error| {

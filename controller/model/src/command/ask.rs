@@ -157,6 +157,9 @@ pub struct RunOptions {
     /// Whether the lines that are executed are found out and kept with the run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub coverage: bool,
+    /// Whether it is also found out which tests execute them. The emulator is several times slower.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub coverage_by_test: bool,
 }
 
 fn once() -> u32 {
@@ -171,6 +174,7 @@ impl Default for RunOptions {
             settle_ms: None,
             inject: Vec::new(),
             coverage: false,
+            coverage_by_test: false,
         }
     }
 }

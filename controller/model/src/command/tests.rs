@@ -29,6 +29,7 @@ fn commands() -> Vec<Command> {
         settle_ms: Some(500),
         inject: vec!["kill-emulator@2s".to_owned()],
         coverage: true,
+        coverage_by_test: true,
     };
     let image = Some("app.elf".into());
     let mut commands = vec![

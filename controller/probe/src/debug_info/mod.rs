@@ -27,6 +27,6 @@ pub(crate) use context::Context;
 pub(crate) use exception::{ExcReturn, exception_name, is_fault, unstack};
 pub(crate) use layouts::Layouts;
 pub(crate) use memory::KnownMemory;
-pub(crate) use symbols::CodePlace;
+pub(crate) use symbols::{CodePlace, LineRow};
 pub(crate) use trap_code::TrapCode;
 pub(crate) use unwind::{Interrupted, Unwound, unwind, walk_thread};

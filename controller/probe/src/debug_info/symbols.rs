@@ -195,6 +195,14 @@ impl Symbols {
         self.functions.iter().find(|function| function.name == name).map(|f| f.start)
     }
 
+    /// Returns where the functions begin that have one of some names, each place once.
+    pub(crate) fn entries_of(&self, names: &[String]) -> Vec<u64> {
+        let named = self.functions.iter().filter(|function| names.contains(&function.name));
+        let mut entries: Vec<_> = named.map(|function| function.start).collect();
+        entries.dedup();
+        entries
+    }
+
     pub(super) fn machine(&self) -> CoreMachine {
         self.machine
     }
@@ -214,7 +222,7 @@ impl Symbols {
     }
 
     /// Returns where the function that holds the address begins.
-    pub(super) fn function_start(&self, address: u64) -> Option<u64> {
+    pub(crate) fn function_start(&self, address: u64) -> Option<u64> {
         self.function(address).map(|function| function.start)
     }
 

@@ -6,7 +6,9 @@ use std::thread;
 use std::time::Duration;
 
 use jig_drivers::qemu::debug::{ChannelError, DebugChannels, LogItem, Packets, Stop};
-use jig_drivers::qemu::{CodeCollector, ControlLock, ExceptionLog, Launched, Machine, QemuFactory};
+use jig_drivers::qemu::{
+    CodeCollector, CollectedCode, ControlLock, ExceptionLog, Launched, Machine, QemuFactory,
+};
 use jig_model::Cause;
 use jig_model::event::BoardEvent;
 use jig_model::post_mortem::{FaultSighting, PostMortem};
@@ -353,12 +355,16 @@ impl FaultWatch {
     fn prepare(
         &self,
         channels: &mut DebugChannels,
-        with_code: bool,
+        code: Option<CollectedCode>,
     ) -> Result<Option<(LaunchedCore, Vec<u32>)>, ChannelError> {
         let core = self.core_of(channels)?;
         let exceptions = core.is_some().then_some(LogItem::Exceptions);
-        let items: Vec<_> =
-            exceptions.into_iter().chain(with_code.then_some(LogItem::Code)).collect();
+        let code = match code {
+            None => &[][..],
+            Some(CollectedCode::Instructions) => &[LogItem::Code],
+            Some(CollectedCode::Spans) => &[LogItem::Code, LogItem::Blocks],
+        };
+        let items: Vec<_> = exceptions.iter().chain(code).copied().collect();
         if !items.is_empty() {
             channels.monitor.log(&items)?;
         }

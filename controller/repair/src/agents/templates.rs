@@ -4,12 +4,11 @@
 use std::path::PathBuf;
 
 use jig_model::protocol::BoxFuture;
-use serde::Deserialize;
 
 use super::{AgentError, Answer, PatchProposal, ProposalRequest, RepairAgent};
 use crate::bundle::BundlePart;
 use crate::journal::Usage;
-use crate::localise::{SourceLine, SuspectLine};
+use crate::localise::{RankedSuspect, SourceLine, SuspectLine};
 use crate::templates::candidates;
 
 /// Name of the agent.
@@ -21,14 +20,6 @@ pub struct TemplateAgent {
     tree: PathBuf,
 }
 
-/// A row of the bundle's list of suspect lines.
-#[derive(Deserialize)]
-struct SuspectRow {
-    file: String,
-    line: u32,
-    score: f64,
-}
-
 impl TemplateAgent {
     /// Edits the sources of a work tree, which holds the code without a patch when it is asked.
     pub fn new(tree: impl Into<PathBuf>) -> Self {
@@ -38,12 +29,12 @@ impl TemplateAgent {
     fn answer(&self, request: &ProposalRequest) -> Result<Answer, AgentError> {
         let refused = |why: String| AgentError { why, usage: Usage::default() };
         let path = request.bundle.join(BundlePart::Suspects.file_name());
-        let rows: Vec<SuspectRow> = std::fs::read(&path)
+        let rows: Vec<RankedSuspect> = std::fs::read(&path)
             .map_err(|error| refused(format!("{}: {error}", path.display())))
             .and_then(|text| {
                 serde_json::from_slice(&text).map_err(|error| refused(error.to_string()))
             })?;
-        let suspect = |SuspectRow { file, line, score }| SuspectLine {
+        let suspect = |RankedSuspect { file, line, score, .. }| SuspectLine {
             line: SourceLine { file, line },
             score,
             failed: 0,

@@ -1,20 +1,107 @@
-//! What a plan executes of the firmware's sources.
+//! What a plan executes of the firmware's sources, and which of its tests do.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::Path;
 
 use jig_model::VerdictKind;
 use jig_model::command::RunOptions;
-use jig_model::coverage::{COVERAGE_FILE, CoverageReport};
+use jig_model::coverage::{COVERAGE_FILE, CoverageReport, TestLines};
+use jig_model::result::CaseStatus;
+use serde::{Deserialize, Serialize};
 
-use super::{RepairSetup, RigFailure};
+use super::{PlanResult, RepairSetup, RigFailure};
+use crate::localise::{MeasuredCoverage, SourceLine, TestCoverage};
 
 /// Largest document of a run's coverage.
 const MAX_DOCUMENT: u64 = 256 << 20;
 
+/// What the tests of a plan executed of an image.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MeasuredTests {
+    /// Each of them, with its lines in files of the repository.
+    pub tests: Vec<MeasuredTest>,
+    /// Lines that have code, by file.
+    pub code: BTreeMap<String, Vec<u32>>,
+}
+
+/// What a test executed, and how it ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MeasuredTest {
+    /// Its lines.
+    pub lines: TestLines,
+    /// Whether it failed.
+    pub failed: bool,
+}
+
+/// What was executed behind the last test that is known, such as a test that crashed.
+const BEHIND: &str = "what ran behind the known tests";
+
+impl From<MeasuredTests> for MeasuredCoverage {
+    fn from(measured: MeasuredTests) -> Self {
+        let test = |MeasuredTest { lines, failed }| TestCoverage {
+            name: lines.name.unwrap_or_else(|| BEHIND.to_owned()),
+            failed,
+            lines: source_lines(&lines.files),
+        };
+        let tests = measured.tests.into_iter().map(test).collect();
+        Self { tests, code: source_lines(&measured.code) }
+    }
+}
+
+fn source_lines(files: &BTreeMap<String, Vec<u32>>) -> BTreeSet<SourceLine> {
+    let of_file = |(file, lines): (&String, &Vec<u32>)| -> Vec<_> {
+        lines.iter().map(|&line| SourceLine { file: file.clone(), line }).collect()
+    };
+    files.iter().flat_map(of_file).collect()
+}
+
 impl RepairSetup {
+    /// Runs the plan once to see what each of its tests executes of an image. The emulator is slower
+    /// meanwhile, so what it shows counts only where the tests fail as they do without it: `signature`
+    /// is that of the failure. No injected fault strikes it.
+    ///
+    /// # Errors
+    /// The rig failed, or cannot measure it.
+    pub async fn measure_tests(
+        &self,
+        image: &str,
+        signature: &str,
+        files: &[String],
+    ) -> Result<MeasuredTests, RigFailure> {
+        let path = self.folder.test_coverage(image);
+        if let Ok(known) = self.folder.read_json(&path) {
+            return Ok(known);
+        }
+        let options = RunOptions { coverage_by_test: true, ..RunOptions::default() };
+        let result = self.run_plan(&self.plan, image, options).await?;
+        if matches!(result.verdict.kind, VerdictKind::EnvError | VerdictKind::Cancelled) {
+            let cancelled = result.verdict.kind == VerdictKind::Cancelled;
+            return Err(RigFailure { cancelled, ..RigFailure::new(result.verdict.summary) });
+        }
+        if result.signature().as_deref() != Some(signature) {
+            let why = "the tests end in another way while that is measured";
+            return Err(RigFailure::new(format!("{why}: {}", result.verdict.summary)));
+        }
+        let file = result.dir.join(COVERAGE_FILE);
+        let report =
+            read(&file).map_err(|e| RigFailure::new(format!("{}: {e}", file.display())))?;
+        let CoverageReport { files, tests, .. } = in_repository(report, &self.folder.tree(), files);
+        let code = files.into_iter().map(|file| (file.file, file.lines)).collect();
+        let measured = MeasuredTests { tests: with_outcome(&result, tests), code };
+        let kept = self.folder.write_json(&path, &measured);
+        kept.map_err(|error| RigFailure::new(format!("{}: {error}", path.display())))?;
+        Ok(measured)
+    }
+
+    /// Returns what each test executes of an image, where that was measured.
+    pub fn measured_tests(&self, image: &str) -> MeasuredCoverage {
+        let known: Option<MeasuredTests> =
+            self.folder.read_json(&self.folder.test_coverage(image)).ok();
+        known.map(MeasuredCoverage::from).unwrap_or_default()
+    }
+
     /// Runs the plan to see what it executes of an image, whatever the verdict; nothing where the rig
     /// cannot measure that. It runs until it passes, at most as often as `most` says: a run that fails
     /// may have ended too early. `files` are those of the repository.
@@ -57,6 +144,22 @@ impl RepairSetup {
     }
 }
 
+/// Says which tests failed. Where the run failed and none of them did, what ran behind them has.
+fn with_outcome(result: &PlanResult, tests: Vec<TestLines>) -> Vec<MeasuredTest> {
+    let cases = &result.verdict.tests.cases;
+    let bad = |status| matches!(status, CaseStatus::Fail | CaseStatus::Unfinished);
+    let none_failed = !result.passed() && !cases.iter().any(|case| bad(case.status));
+    let outcome = |lines: TestLines| {
+        let failed = match &lines.name {
+            Some(name) => cases.iter().any(|case| case.name == *name && bad(case.status)),
+            None => none_failed,
+        };
+        // A run that was not to its end says nothing of what it has not shown.
+        (failed || lines.name.is_some()).then_some(MeasuredTest { lines, failed })
+    };
+    tests.into_iter().filter_map(outcome).collect()
+}
+
 fn read(path: &Path) -> io::Result<CoverageReport> {
     if fs::metadata(path)?.len() > MAX_DOCUMENT {
         return Err(io::Error::other(format!("it has more than {MAX_DOCUMENT} bytes")));
@@ -70,18 +173,26 @@ fn in_repository(report: CoverageReport, tree: &Path, files: &[String]) -> Cover
     for file in files {
         by_name.entry(last(file)).or_default().push(file);
     }
-    let (limits, reports) = (report.limits, report.files);
-    let mut named = CoverageReport::new(Vec::new(), limits);
-    for mut file in reports {
-        let path = Path::new(&file.file);
-        let path = path.strip_prefix(tree).unwrap_or(path).to_string_lossy().into_owned();
+    let found = |path: &str| {
+        let path = Path::new(path);
+        let path = path.strip_prefix(tree).unwrap_or(path).to_string_lossy();
         let same = |one: &&&str| path == ***one || ends(&path, one) || ends(one, &path);
         let alike: Vec<_> = by_name.get(last(&path)).into_iter().flatten().filter(same).collect();
         let exact = alike.iter().find(|one| path == ***one);
         // Two files that it could be are none.
-        let Some(found) = exact.or(alike.first().filter(|_| alike.len() == 1)) else { continue };
-        file.file = (***found).to_owned();
+        let found = exact.or(alike.first().filter(|_| alike.len() == 1));
+        found.map(|name| (**name).to_string())
+    };
+    let mut named = CoverageReport::new(Vec::new(), report.limits);
+    for mut file in report.files {
+        let Some(name) = found(&file.file) else { continue };
+        file.file = name;
         named.merge(CoverageReport::new(vec![file], Vec::new()));
+    }
+    for mut test in report.tests {
+        let files = test.files.into_iter();
+        test.files = files.filter_map(|(file, lines)| Some((found(&file)?, lines))).collect();
+        named.tests.push(test);
     }
     named
 }
@@ -97,8 +208,57 @@ fn ends(path: &str, end: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use jig_model::coverage::FileCoverage;
+    use jig_model::result::TestCase;
+    use jig_model::{Cause, Verdict};
 
     use super::*;
+
+    #[test]
+    fn tests_that_failed_are_told_and_a_crash_is_what_ran_behind_them() {
+        let names = [Some("a"), Some("b"), None].map(|name| name.map(str::to_owned));
+        let lines = |name| TestLines { name, ..TestLines::default() };
+        let failed = |cause, cases: &[(&str, CaseStatus)]| {
+            let mut verdict = Verdict::of(cause, "");
+            let case = |&(name, status): &(&str, CaseStatus)| TestCase {
+                name: name.to_owned(),
+                status,
+                message: None,
+                duration_ms: None,
+                start: 0,
+                end: 0,
+            };
+            verdict.tests.cases = cases.iter().map(case).collect();
+            let result = PlanResult {
+                run: String::new(),
+                dir: "runs/1".into(),
+                image: String::new(),
+                verdict,
+            };
+            let all = with_outcome(&result, names.clone().map(lines).to_vec());
+            let told = all.into_iter().map(|one| (one.lines.name, one.failed));
+            told.map(|(name, failed)| (name.unwrap_or_default(), failed)).collect::<Vec<_>>()
+        };
+        use CaseStatus::{Fail, Pass, Unfinished};
+        let told = |all: &[(&str, bool)]| -> Vec<_> {
+            all.iter().map(|&(name, failed)| (name.to_owned(), failed)).collect()
+        };
+        assert_eq!(
+            failed(Cause::TestFailed, &[("a", Pass), ("b", Fail)]),
+            told(&[("a", false), ("b", true)])
+        );
+        assert_eq!(
+            failed(Cause::FaultBanner, &[("a", Pass), ("b", Unfinished)]),
+            told(&[("a", false), ("b", true)])
+        );
+        assert_eq!(
+            failed(Cause::FaultBanner, &[("a", Pass), ("b", Pass)]),
+            told(&[("a", false), ("b", false), ("", true)])
+        );
+        assert_eq!(
+            failed(Cause::Passed, &[("a", Pass), ("b", Pass)]),
+            told(&[("a", false), ("b", false)])
+        );
+    }
 
     #[test]
     fn files_are_named_as_in_the_repository() {

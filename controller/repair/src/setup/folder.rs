@@ -65,9 +65,19 @@ impl RepairFolder {
         self.0.join("coverage").join(format!("{sha256}.json"))
     }
 
+    /// What each test of the plan executes of an image, by its SHA-256.
+    pub fn test_coverage(&self, sha256: &str) -> PathBuf {
+        self.0.join("coverage").join(format!("{sha256}-tests.json"))
+    }
+
     /// What an iteration has of its own: evidence for the agent, logs.
     pub fn iteration(&self, iteration: u64) -> PathBuf {
         self.0.join(format!("iteration-{iteration}"))
+    }
+
+    /// Lines that an iteration suspects, the most suspicious first.
+    pub fn suspects(&self, iteration: u64) -> PathBuf {
+        self.iteration(iteration).join("suspects.json")
     }
 
     /// The result document.

@@ -23,6 +23,7 @@ use tokio::sync::OnceCell;
 
 pub use build::{BuildError, BuiltImage};
 pub use busy::BusyClock;
+pub use coverage::{MeasuredTest, MeasuredTests};
 pub use faults::InjectedFaults;
 pub use folder::RepairFolder;
 pub use plan_run::{PlanResult, first_bad_line, verdict_signature};

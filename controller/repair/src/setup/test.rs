@@ -52,7 +52,7 @@ impl RepairSetup {
         }
     }
 
-    /// Runs a plan once.
+    /// Runs a plan once; a fault strikes where it is to.
     ///
     /// # Errors
     /// The rig did not accept the command.
@@ -62,11 +62,22 @@ impl RepairSetup {
         image: &str,
         options: RunOptions,
     ) -> Result<PlanResult, RigFailure> {
+        let inject = self.faults.take();
+        self.run_plan(plan, image, RunOptions { inject, ..options }).await
+    }
+
+    /// Runs a plan once, as the options say.
+    pub(super) async fn run_plan(
+        &self,
+        plan: &PlanText,
+        image: &str,
+        options: RunOptions,
+    ) -> Result<PlanResult, RigFailure> {
         let command = Command::Test(TestCommand {
             place: self.place.clone(),
             plan: plan.clone(),
             image: Some(self.folder.image(image)),
-            options: RunOptions { inject: self.faults.take(), ..options },
+            options,
         });
         if self.rig.is_real() {
             self.flashes.add();

@@ -1,12 +1,16 @@
 //! INIT: the sandbox, the work tree, the build without a patch, and whether there is a failure to
 //! repair: the required tests run three times before anything is changed.
 
+use std::time::{Duration, Instant};
+
+use jig_model::chain;
+
 use crate::git::GitError;
 use crate::journal::{Fact, FailedBaseline, StepResult};
 use crate::machine::RepairEvent;
 use crate::recovery::ErrorClass;
 use crate::run::Run;
-use crate::setup::{PlanResult, RepairSetup};
+use crate::setup::{PlanResult, RepairSetup, RigFailure};
 use crate::steps::failed;
 
 /// Runs of the baseline.
@@ -14,6 +18,9 @@ const RUNS: usize = 3;
 
 /// Runs that must fail in the same way.
 const FAILURES: usize = 2;
+
+/// Time in which what tests execute is measured, beside three times that of the slowest run.
+const MEASURE_MARGIN: Duration = Duration::from_secs(5);
 
 /// Recoveries of the rig before the run is given up.
 const RECOVERIES: usize = 2;
@@ -39,10 +46,15 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
         }
     };
     let mut results = Vec::new();
+    let mut slowest = Duration::ZERO;
     let mut recoveries = 0;
     while results.len() < RUNS {
+        let begun = Instant::now();
         match setup.test(&setup.plan, &built.sha256).await {
-            Ok(result) => results.push(result),
+            Ok(result) => {
+                slowest = slowest.max(begun.elapsed());
+                results.push(result);
+            }
             Err(failure) if failure.cancelled => {
                 return StepResult::of(RepairEvent::Abort, failure.why);
             }
@@ -59,7 +71,52 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
             }
         }
     }
-    judged(&results, built.sha256)
+    let mut judged = judged(&results, built.sha256.clone());
+    let baseline = judged.facts.iter().find_map(|fact| match fact {
+        Fact::Baseline(baseline) => Some(baseline.signature.clone()),
+        _ => None,
+    });
+    if let Some(signature) = baseline {
+        // A core that computes without a pause is traced at a small part of its speed.
+        let most = slowest * 3 + MEASURE_MARGIN;
+        let measured = measured(setup, run, &built.sha256, &signature);
+        let measured = tokio::time::timeout(most, measured).await;
+        let late = |_| RigFailure::new("it takes too long to measure");
+        match measured.map_err(late).flatten() {
+            Ok(said) => judged.reason = format!("{}; {said}", judged.reason),
+            Err(failure) if failure.cancelled => {
+                return StepResult::of(RepairEvent::Abort, failure.why);
+            }
+            // What is not measured is told by the call graph.
+            Err(failure) => {
+                let why = failure.why;
+                judged.reason =
+                    format!("{}; what each test executes is unknown: {why}", judged.reason);
+            }
+        }
+    }
+    judged
+}
+
+/// Has the rig tell what each test executes, and says whether it did.
+async fn measured(
+    setup: &RepairSetup,
+    run: &Run,
+    image: &str,
+    signature: &str,
+) -> Result<String, RigFailure> {
+    if !setup.rig.measures_coverage() {
+        return Ok("what each test executes is not measured at this place".to_owned());
+    }
+    let files = setup.files(run).await.map_err(|error| RigFailure::new(chain(&error)))?;
+    let tests = setup.measure_tests(image, signature, files).await?.tests;
+    let failed = tests.iter().filter(|test| test.failed).count();
+    if failed == 0 {
+        return Ok(
+            "no failed test is a function of its name, so what each executes is unknown".to_owned()
+        );
+    }
+    Ok(format!("what {} tests execute is measured, {failed} of which fail", tests.len()))
 }
 
 /// Ends a run whose rig does not work: nothing is known of the firmware.

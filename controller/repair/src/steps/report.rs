@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::git::GitError;
 use crate::journal::{StepResult, Usage};
+use crate::localise::RankedSuspect;
 use crate::machine::{RepairEvent, RepairState};
 use crate::proof::{Confidence, ProofFacts, proven};
 use crate::recovery::ErrorClass;
@@ -97,7 +98,9 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
         troubles.push(chain(&error));
     }
     let document = document(setup, run, repaired);
-    let text = markdown(run, &document);
+    let suspects = setup.folder.read_json(&setup.folder.suspects(run.iteration));
+    let suspects: Vec<RankedSuspect> = suspects.unwrap_or_default();
+    let text = markdown(run, &document) + &suspects_text(&suspects);
     let written = setup
         .folder
         .write_json(&setup.folder.document(), &document)
@@ -197,6 +200,32 @@ fn markdown(run: &Run, document: &RepairDocument) -> String {
         text += "\nNo held-out plan was given: the repair makes the tests pass and is not proven \
                  beyond them. A person should read the diff.\n";
     }
+    text
+}
+
+/// Suspect lines that the report shows.
+const SHOWN_SUSPECTS: usize = 5;
+
+/// Shows the first suspect lines of the last iteration, with what their rank comes from.
+fn suspects_text(suspects: &[RankedSuspect]) -> String {
+    if suspects.is_empty() {
+        return String::new();
+    }
+    let mut text = "\n| rank | suspect line | score | measure | failed tests | passed tests |\n\
+                    | --- | --- | --- | --- | --- | --- |\n"
+        .to_owned();
+    for one in suspects.iter().take(SHOWN_SUSPECTS) {
+        let RankedSuspect { rank, file, line, score, failed_count, passed_count, .. } = one;
+        let measure = one.measure.as_str();
+        let file = file.replace('|', "\\|").replace('\n', " ");
+        // Writing to a text cannot fail.
+        let _ = writeln!(
+            text,
+            "| {rank} | {file}:{line} | {score} | {measure} | {failed_count} | {passed_count} |"
+        );
+    }
+    text += "\n`ochiai`: the tests executed the line, as the emulator told; `call_graph`: they can \
+             reach it, by the names in the sources.\n";
     text
 }
 

@@ -40,6 +40,8 @@ pub enum LogItem {
     Exceptions,
     /// The instructions that it executes, each once.
     Code,
+    /// Each block of instructions each time that it is entered; slow.
+    Blocks,
 }
 
 impl LogItem {
@@ -47,6 +49,8 @@ impl LogItem {
         match self {
             Self::Exceptions => "int,cpu_reset",
             Self::Code => "in_asm",
+            // Blocks that are chained to each other would be told once.
+            Self::Blocks => "exec,nochain",
         }
     }
 }

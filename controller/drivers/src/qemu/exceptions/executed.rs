@@ -10,6 +10,8 @@ use std::collections::hash_map::Entry;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::trace::{BlockTrace, TraceSpan};
+
 /// Most instructions that are kept. An image with 16 MiB of code has as many.
 const MAX_INSTRUCTIONS: usize = 8 << 20;
 
@@ -18,6 +20,7 @@ const MAX_INSTRUCTIONS: usize = 8 << 20;
 pub struct ExecutedCode {
     instructions: HashMap<u32, ExecutedInstruction>,
     truncated: bool,
+    spans: Vec<TraceSpan>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,8 +31,11 @@ struct ExecutedInstruction {
 
 impl ExecutedCode {
     /// Takes in a line of the emulator; one that lists no instruction changes nothing.
-    pub(super) fn take(&mut self, line: &[u8], after_fault: bool) {
+    pub(super) fn take(&mut self, line: &[u8], after_fault: bool, trace: Option<&mut BlockTrace>) {
         let Some((address, len)) = instruction_of(line) else { return };
+        if let Some(trace) = trace {
+            trace.listed(address, len);
+        }
         self.add(address, ExecutedInstruction { len, after_fault });
     }
 
@@ -46,6 +52,24 @@ impl ExecutedCode {
     pub fn merge(&mut self, other: &Self) {
         other.instructions.iter().for_each(|(&address, &new)| self.add(address, new));
         self.truncated |= other.truncated;
+        // The verdict is that of the last attempt.
+        if !other.spans.is_empty() {
+            self.spans.clone_from(&other.spans);
+        }
+    }
+
+    /// Adds when what was executed.
+    pub(super) fn with_trace(mut self, trace: &BlockTrace) -> Self {
+        let (spans, truncated) = trace.spans();
+        self.spans = spans;
+        self.truncated |= truncated;
+        self
+    }
+
+    /// Lists what the last launch executed in its first boot, in spans of time; empty where that was
+    /// not traced.
+    pub fn spans(&self) -> &[TraceSpan] {
+        &self.spans
     }
 
     /// Lists the addresses of the instructions in ascending order, each with whether it was executed
@@ -88,18 +112,41 @@ const MAX_DIGITS: usize = 9;
 
 /// Collects what launches of an emulator execute, by the SHA-256 of the image that each was given.
 #[derive(Debug, Clone, Default)]
-pub struct CodeCollector(Arc<Mutex<HashMap<String, ExecutedCode>>>);
+pub struct CodeCollector {
+    all: Arc<Mutex<HashMap<String, ExecutedCode>>>,
+    what: CollectedCode,
+}
+
+/// What is collected of the code that an emulator executes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum CollectedCode {
+    /// Each instruction once.
+    #[default]
+    Instructions,
+    /// When it was executed, too. The emulator is several times slower meanwhile.
+    Spans,
+}
 
 impl CodeCollector {
+    /// Makes one that has collected nothing.
+    pub fn new(what: CollectedCode) -> Self {
+        Self { what, ..Self::default() }
+    }
+
+    /// Returns what it collects.
+    pub fn what(&self) -> CollectedCode {
+        self.what
+    }
+
     /// Adds what a launch has executed.
     pub(crate) fn add(&self, image: &str, code: &ExecutedCode) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         all.entry(image.to_owned()).or_default().merge(code);
     }
 
     /// Returns what was executed of an image; nothing where it was never launched.
     pub fn of(&self, image: &str) -> Option<ExecutedCode> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(image).cloned()
+        self.all.lock().unwrap_or_else(PoisonError::into_inner).get(image).cloned()
     }
 }
 
@@ -111,7 +158,7 @@ mod tests {
 
     fn code(lines: &[(&str, bool)]) -> ExecutedCode {
         let mut code = ExecutedCode::default();
-        lines.iter().for_each(|(line, fault)| code.take(line.as_bytes(), *fault));
+        lines.iter().for_each(|(line, fault)| code.take(line.as_bytes(), *fault, None));
         code
     }
 
@@ -154,8 +201,8 @@ mod tests {
         #[test]
         fn any_bytes_are_read_without_panic(line in prop::collection::vec(any::<u8>(), 0..40)) {
             let mut code = ExecutedCode::default();
-            code.take(&line, false);
-            code.take(&[b"0x", &*line].concat(), false);
+            code.take(&line, false, None);
+            code.take(&[b"0x", &*line].concat(), false, None);
             prop_assert!(code.instructions().len() <= 1);
         }
 

@@ -24,6 +24,7 @@
 
 mod executed;
 mod summary;
+mod trace;
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -36,9 +37,10 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::{pipe2, read};
 
-pub use executed::{CodeCollector, ExecutedCode};
+pub use executed::{CodeCollector, CollectedCode, ExecutedCode};
 use summary::ExceptionFold;
 pub use summary::{Exceptions, OpenException, TrapTaken};
+pub use trace::TraceSpan;
 
 /// Bytes that the pipe holds: what Linux allows any user by default.
 const CAPACITY: i32 = 1 << 20;
@@ -79,15 +81,15 @@ pub(super) struct FarLogEnds {
 }
 
 impl ExceptionLog {
-    /// Makes the pipes and the thread that reads them. `with_code` says that the emulator will also
-    /// list the code that it executes.
-    pub(super) fn make(with_code: bool) -> io::Result<(Self, FarLogEnds)> {
+    /// Makes the pipes and the thread that reads them. `code` says what the emulator will
+    /// also list of the code that it executes.
+    pub(super) fn make(code: Option<CollectedCode>) -> io::Result<(Self, FarLogEnds)> {
         let (pipe, log_far) = pipe()?;
-        let (copies, copies_far) = with_code.then(self::pipe).transpose()?.unzip();
+        let (copies, copies_far) = code.map(|_| self::pipe()).transpose()?.unzip();
         let far = FarLogEnds { log: log_far, copies: copies_far };
         let mut waits = vec![pipe.try_clone()?];
         waits.extend(copies.as_ref().map(OwnedFd::try_clone).transpose()?);
-        let fold = ExceptionFold::new(with_code);
+        let fold = ExceptionFold::new(code);
         let reader = LogReader { pipe, copies, fold, chunk: vec![0; CHUNK] };
         let log = Self(Arc::new(Mutex::new(reader)));
         let read = log.clone();
@@ -113,9 +115,9 @@ impl ExceptionLog {
         })
     }
 
-    /// Tells whether the emulator is to list the code that it executes.
-    pub fn takes_code(&self) -> bool {
-        self.with(|reader| reader.fold.executed().is_some())
+    /// Tells what the emulator is to list of the code that it executes.
+    pub fn takes_code(&self) -> Option<CollectedCode> {
+        self.with(|reader| reader.fold.takes_code())
     }
 
     /// Returns the code that was executed, of an emulator that has ended.
@@ -123,7 +125,7 @@ impl ExceptionLog {
         self.with(|reader| {
             // A pipe whose writer is dead holds no more than its capacity.
             reader.read();
-            reader.fold.executed().cloned()
+            reader.fold.executed()
         })
     }
 
@@ -198,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_flood_is_read_to_its_end_and_what_it_amounts_to_is_kept() {
-        let (log, far) = ExceptionLog::make(false).unwrap();
+        let (log, far) = ExceptionLog::make(None).unwrap();
         let mut far = File::from(far.log);
         let line = "riscv_cpu_do_interrupt: hart:0, async:0, cause:00000002, epc:0x80000000, \
                     tval:0x00000000, desc=illegal_instruction\n";
@@ -216,7 +218,7 @@ mod tests {
     }
     #[test]
     fn output_cannot_be_taken_for_the_list_of_code() {
-        let (log, far) = ExceptionLog::make(true).unwrap();
+        let (log, far) = ExceptionLog::make(Some(CollectedCode::Instructions)).unwrap();
         let (mut lines, mut copies) = (File::from(far.log), File::from(far.copies.unwrap()));
         lines.write_all(b"IN: main\n0x00000100:  b480  push\n\n").unwrap();
         copies.write_all(b"0x00000200:  b480  push\n").unwrap();

@@ -8,7 +8,8 @@
 
 use std::io::BufRead as _;
 
-use super::executed::ExecutedCode;
+use super::executed::{CollectedCode, ExecutedCode};
+use super::trace::BlockTrace;
 
 /// Longest piece of a line that is kept: a line of the emulator has some 120 bytes.
 const MAX_LINE: usize = 512;
@@ -88,6 +89,8 @@ pub(super) struct ExceptionFold {
     /// The code that was executed since the launch, where the emulator lists it. Then no output of a
     /// console stands between its lines.
     executed: Option<ExecutedCode>,
+    /// When it was executed, where the emulator tells.
+    trace: Option<BlockTrace>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -99,9 +102,19 @@ struct TrapLine {
 }
 
 impl ExceptionFold {
-    /// Begins with nothing. `with_code` says that the emulator also lists the code that it executes.
-    pub(super) fn new(with_code: bool) -> Self {
-        Self { executed: with_code.then(ExecutedCode::default), ..Self::default() }
+    /// Begins with nothing. `code` says what the emulator also lists of the code that it executes.
+    pub(super) fn new(code: Option<CollectedCode>) -> Self {
+        Self {
+            executed: code.map(|_| ExecutedCode::default()),
+            trace: (code == Some(CollectedCode::Spans)).then(BlockTrace::default),
+            ..Self::default()
+        }
+    }
+
+    /// Tells what the emulator lists of the code that it executes.
+    pub(super) fn takes_code(&self) -> Option<CollectedCode> {
+        let traced = self.trace.as_ref().map(|_| CollectedCode::Spans);
+        traced.or(self.executed.as_ref().map(|_| CollectedCode::Instructions))
     }
 
     /// Returns how many faults were taken since the launch.
@@ -110,8 +123,9 @@ impl ExceptionFold {
     }
 
     /// Returns the code that was executed since the launch, where the emulator lists it.
-    pub(super) fn executed(&self) -> Option<&ExecutedCode> {
-        self.executed.as_ref()
+    pub(super) fn executed(&self) -> Option<ExecutedCode> {
+        let executed = self.executed.clone()?;
+        Some(self.trace.iter().fold(executed, ExecutedCode::with_trace))
     }
 
     /// Notes that a console has printed since the last fault.
@@ -152,12 +166,19 @@ impl ExceptionFold {
         let open = self.seen.open.iter().rev().map(|open| open.number);
         let reset_in = self.reset_in.or_else(|| open.into_iter().find(|&number| is_fault(number)));
         let (entries, taken, executed) = (self.entries, self.taken, self.executed.take());
-        *self = Self { entries, taken, executed, reset_in, ..Self::default() };
+        let mut trace = self.trace.take();
+        trace.iter_mut().for_each(BlockTrace::reset);
+        *self = Self { entries, taken, executed, trace, reset_in, ..Self::default() };
     }
 
     fn take_line(&mut self, line: &[u8]) {
+        // What the handler of a fault executes is no part of what has failed.
+        let in_fault = self.seen.open.iter().any(|open| is_fault(open.number));
+        if self.trace.as_mut().is_some_and(|trace| trace.take(line, in_fault)) {
+            return;
+        }
         if let Some(code) = &mut self.executed {
-            code.take(line, self.seen.faults > 0);
+            code.take(line, self.seen.faults > 0, self.trace.as_mut());
         }
         let Some(begin) = begin_of(line) else {
             self.seen.printed |= self.executed.is_none();
