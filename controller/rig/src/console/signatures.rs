@@ -151,6 +151,9 @@ impl Signatures {
         caches: &mut Caches,
         matches: &mut Matches,
     ) {
+        if caches.candidates.is_empty() {
+            return;
+        }
         let inner = &*self.0;
         let end = line.floor_char_boundary(line.len() - usize::from(!complete && !line.is_empty()));
         for found in inner.search.iter().flat_map(|search| search.find_overlapping_iter(line)) {
