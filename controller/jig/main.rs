@@ -33,7 +33,8 @@ fn report_large_files() {
 fn main() -> ExitCode {
     // Before there is a second thread: each one inherits the mask.
     report_large_files();
-    // A supervisor is started for each call of git and each build: no other verb is looked at.
+    // Runs one program and ends all that it starts. It is started for each call of git and each build,
+    // by Jig alone, so no time is spent on reading other verbs and options.
     if std::env::args_os().skip(1).eq(["supervise"]) {
         return commands::supervise::supervise();
     }
@@ -69,7 +70,6 @@ fn main() -> ExitCode {
         CliCommand::Probe(command) => commands::probe::probe(&cli.common, &screen, command),
         CliCommand::Serve(args) => commands::serve::serve(&cli.common, args),
         CliCommand::Worker => Ok(commands::worker::worker(&cli.common, &screen)),
-        CliCommand::Supervise => return commands::supervise::supervise(),
         CliCommand::Boards => commands::boards::boards(&cli.common, &screen),
         CliCommand::Profile(command) => commands::profile::profile(&cli.common, &screen, command),
         CliCommand::Plan(command) => commands::plan::plan(&screen, command),

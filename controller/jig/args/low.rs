@@ -75,9 +75,6 @@ pub(crate) enum CliCommand {
     /// Carry out one command of another program: a line of JSON on standard input
     #[command(hide = true)]
     Worker,
-    /// Run one program and end all that it starts: a line of JSON on standard input
-    #[command(hide = true)]
-    Supervise,
     /// List board profiles and places, and where each came from
     Boards,
     /// Prove that a place works, or recover it step by step until it does

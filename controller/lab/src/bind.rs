@@ -20,17 +20,19 @@ use jig_probe::{EmulatedProbeFactory, ProbeFactory, WatchedEmulator};
 
 use crate::{Catalogue, Lab};
 
-/// The parts on a board itself, in the order in which a binding joins them: what flashes a board
-/// stands before the probe that has to let go of it.
-pub(crate) const BOARD_FACTORIES: &[&dyn PartFactory] = &[
-    &WatchedEmulator { code: None },
-    &EmulatedProbeFactory,
-    &CommandFlasherFactory,
-    &ProbeFactory,
-];
+/// The parts on a board itself behind its emulator, in the order in which a binding joins them: what
+/// flashes a board stands before the probe that has to let go of it.
+const BOARD_FACTORIES: &[&dyn PartFactory] =
+    &[&EmulatedProbeFactory, &CommandFlasherFactory, &ProbeFactory];
 
 /// The parts round it, which stand before its power; joined behind the rig's power devices.
-pub(crate) const OUTER_FACTORIES: &[&dyn PartFactory] = &[&CommandResetFactory, &ConsolesFactory];
+const OUTER_FACTORIES: &[&dyn PartFactory] = &[&CommandResetFactory, &ConsolesFactory];
+
+/// The parts on a board itself.
+fn board_parts(emulator: &WatchedEmulator) -> impl Iterator<Item = &dyn PartFactory> {
+    let emulator: &dyn PartFactory = emulator;
+    [emulator].into_iter().chain(BOARD_FACTORIES.iter().copied())
+}
 
 /// Joins the parts of a place, one after the other.
 fn join<'p>(
@@ -53,9 +55,7 @@ impl DriverFactory for PlaceParts {
         let (devices, around) = (&self.catalogue.rig.power, self.context.clone());
         let outlets = OutletFactory { devices, context: around };
         let emulator = WatchedEmulator { code: self.code.clone() };
-        let first: &dyn PartFactory = &emulator;
-        let board = [first].into_iter().chain(BOARD_FACTORIES[1..].iter().copied());
-        let inner = board.chain([&outlets as &dyn PartFactory]);
+        let inner = board_parts(&emulator).chain([&outlets as &dyn PartFactory]);
         join(&context, inner.chain(OUTER_FACTORIES.iter().copied()))
     }
 }
@@ -95,7 +95,7 @@ impl Lab {
             images: self.catalogue.images_dir(),
             ledger: Arc::new(NoLedger),
         };
-        Ok(join(&context, BOARD_FACTORIES.iter().copied())?)
+        Ok(join(&context, board_parts(&WatchedEmulator { code: None }))?)
     }
 
     /// Returns what binds the places of a run.
