@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::failure::TaskFailure;
+use crate::fixtures::{BoardMachine, machine};
 use crate::process;
 
 /// Files of a project that belong to no repository.
@@ -24,6 +25,34 @@ pub fn made(name: &str, repository: &Path) -> Result<(), TaskFailure> {
     copied(&fixtures("repair/support"), repository)?;
     copied(&fixtures("repair").join(name), repository)?;
     committed(repository)
+}
+
+/// Gives a project the start-up of a board, in place of the one in `support`: files in `machine`, a
+/// linker script, and `board.mk`, which the Makefile of `support` includes.
+///
+/// # Errors
+/// There is no such board, or a file cannot be copied.
+pub fn put_on_board(board: &str, repository: &Path) -> Result<(), TaskFailure> {
+    let BoardMachine { files, linker_script, compiler, flags, link_flags } = machine(board)?;
+    let folder = repository.join("machine");
+    fs::create_dir_all(&folder).map_err(TaskFailure::io("create", &folder))?;
+    let script = (linker_script, repository.join("link.ld"));
+    let named = files.into_iter().map(|file| {
+        let to = folder.join(file.file_name().unwrap_or_default());
+        (file, to)
+    });
+    for (from, to) in named.chain([script]) {
+        fs::copy(&from, &to).map_err(TaskFailure::io("copy", &from))?;
+    }
+    let quoted =
+        |flags: &[String]| flags.iter().map(|flag| format!(" '{flag}'")).collect::<String>();
+    let text = format!(
+        "CC = {compiler}\nMACHINE ={}\nMACHINE_LINK ={}\n",
+        quoted(&flags),
+        quoted(&link_flags)
+    );
+    let path = repository.join("board.mk");
+    fs::write(&path, text).map_err(TaskFailure::io("write", &path))
 }
 
 /// Lists a folder in the order of names.

@@ -7,6 +7,8 @@ use std::process::Command;
 
 use serde::Deserialize;
 
+use super::fix::UpstreamFix;
+
 use xtask::failure::TaskFailure;
 use xtask::process;
 
@@ -32,12 +34,17 @@ pub(super) struct SourceLibrary {
     /// Further options of the compiler.
     #[serde(default)]
     pub(super) flags: String,
+    /// Fixes that its authors have made.
+    #[serde(default)]
+    pub(super) fix: Vec<UpstreamFix>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct LibraryList {
-    /// The board of all projects.
+    /// The boards that the libraries are built for, in turns.
+    boards: Vec<String>,
+    /// The board of the projects of this repository.
     board: String,
     library: Vec<SourceLibrary>,
 }
@@ -47,8 +54,13 @@ pub(super) fn libraries() -> Result<Vec<SourceLibrary>, TaskFailure> {
     Ok(list()?.library)
 }
 
-/// Returns the board of all projects.
-pub(super) fn board() -> Result<String, TaskFailure> {
+/// Returns the boards that the libraries are built for.
+pub(super) fn boards() -> Result<Vec<String>, TaskFailure> {
+    Ok(list()?.boards)
+}
+
+/// Returns the board of the projects of this repository.
+pub(super) fn board_of_projects() -> Result<String, TaskFailure> {
     Ok(list()?.board)
 }
 
@@ -82,16 +94,27 @@ impl SourceLibrary {
         Ok(folder)
     }
 
-    /// Copies the library's files into a project.
-    pub(super) fn copy(&self, unpacked: &Path, project: &Path) -> Result<(), TaskFailure> {
-        for (from, to) in &self.files {
-            let (from, to) = (unpacked.join(from), project.join(to));
+    /// Writes the library's files into a project.
+    pub(super) fn write(&self, unpacked: &Path, project: &Path) -> Result<(), TaskFailure> {
+        for file in self.files.values() {
+            let to = project.join(file);
             if let Some(parent) = to.parent() {
                 made(parent)?;
             }
-            fs::copy(&from, &to).map_err(TaskFailure::io("copy", &from))?;
+            fs::write(&to, self.source(unpacked, file)?).map_err(TaskFailure::io("write", &to))?;
         }
         Ok(())
+    }
+
+    /// Reads a file of a project, with the fixes that the package is older than.
+    pub(super) fn source(&self, unpacked: &Path, file: &str) -> Result<String, TaskFailure> {
+        let from = self.files.iter().find(|(_, to)| *to == file).map(|(from, _)| from);
+        let path = unpacked.join(from.map_or(file, String::as_str));
+        let bytes = fs::read(&path).map_err(TaskFailure::io("read", &path))?;
+        let source = String::from_utf8_lossy(&bytes).into_owned();
+        let mut missing = self.fix.iter().filter(|fix| fix.missing && fix.file == file);
+        let fixed = missing.try_fold(source, |source, fix| fix.put_in(&source));
+        fixed.map_err(|unfit| TaskFailure::Because(unfit.to_string()))
     }
 }
 
@@ -138,6 +161,7 @@ mod tests {
         for library in libraries {
             let has = |file: &String| library.files.values().any(|to| to == file);
             assert!(library.mutated.iter().all(has), "{}", library.name);
+            assert!(library.fix.iter().all(|fix| has(&fix.file)), "{}", library.name);
             let folder = process::repository().join("firmware-fixtures/repair-libraries");
             for file in ["plan.toml", "held-out.toml", "check.toml", "test/calls.c"] {
                 let path = folder.join(&library.name).join(file);

@@ -1,11 +1,12 @@
 //! `cargo xtask bench repair`: what the repair loop makes of firmware with one bug.
 //!
-//! Runs `jig repair` as a user would, on projects of this repository and on libraries of others that a
-//! mutator puts bugs into. The agents need no model: one knows the right repair, one wants any success,
+//! Runs `jig repair` as a user would, on projects of this repository and on libraries of others, out of
+//! which a fix of their authors is taken, or which a mutator puts bugs into. The agents need no model: one knows the right repair, one wants any success,
 //! and the templates of the loop. Whether a success is one is found out again here, with a plan that no
 //! run is given. Refuses to say anything of models.
 
 mod agent;
+mod fix;
 mod library;
 mod mutate;
 mod project;
@@ -80,10 +81,10 @@ pub(crate) fn run(options: &RepairOptions) -> Result<(), TaskFailure> {
     let known_path = target.join("bench/repair.jsonl");
     let before = report::load();
     println!("repair: load average {before}, {} processors", report::processors());
-    let shop = RepairShop::new(jig, library::board()?, folder);
+    let shop = RepairShop::new(jig, folder);
     let mut projects = project::written(&shop)?;
     let wanted = |name: &str| options.only.as_ref().is_none_or(|only| name.contains(only));
-    projects.extend(project::mutated(&shop, options.seed, wanted)?);
+    projects.extend(project::of_libraries(&shop, options.seed, wanted)?);
     projects.retain(|one| wanted(&one.name));
     let mut trials = if options.resume { known(&known_path)? } else { Vec::new() };
     if !options.resume && known_path.exists() {
@@ -139,12 +140,14 @@ fn tried(
                 continue;
             }
             let name = format!("{} {}", project.name, agent.name());
-            let fault = if fails { faults.at_random(options.seed, &name) } else { None };
+            let fault =
+                if fails { faults.at_random(options.seed, &project.board, &name) } else { None };
             let with = fault.as_ref().map(|one| format!(" and {one}")).unwrap_or_default();
             let trial = trial::run(shop, project, agent, options.wall, fault)?;
             println!(
-                "repair: {} with {}{with}: {:?} in {:.1} s: {}",
+                "repair: {} on {} with {}{with}: {:?} in {:.1} s: {}",
                 project.name,
+                project.board,
                 agent.name(),
                 trial.worth,
                 trial.seconds,

@@ -1,5 +1,7 @@
 //! Faults of the rig that strike a repair run: one, in one of its runs of a plan.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::project::BenchProject;
@@ -28,40 +30,55 @@ impl std::fmt::Display for RunFault {
     }
 }
 
-/// The faults that can strike the board of the projects, and that a rig can know to be its own.
+/// The faults that can strike the boards of the projects, by board.
 #[derive(Default)]
-pub(super) struct RigFaults {
+pub(super) struct RigFaults(BTreeMap<String, BoardFaults>);
+
+/// The faults that can strike a board, and that a rig can know to be its own.
+struct BoardFaults {
     faults: Vec<ListedFault>,
     /// An image that may be on the board from before.
     old: std::path::PathBuf,
 }
 
 impl RigFaults {
-    /// Asks the program which there are, and tries each once.
+    /// Asks the program which there are, and tries each once on each board.
     pub(super) fn of(shop: &RepairShop, projects: &[BenchProject]) -> Result<Self, TaskFailure> {
-        let Some(project) = projects.first() else { return Ok(Self::default()) };
+        let mut found = BTreeMap::new();
+        for project in projects {
+            if !found.contains_key(&project.board) {
+                found.insert(project.board.clone(), BoardFaults::of(shop, project)?);
+            }
+        }
+        Ok(Self(found))
+    }
+
+    /// Chooses a fault and its moment; the same for the same name under a seed.
+    pub(super) fn at_random(&self, seed: u64, board: &str, name: &str) -> Option<RunFault> {
+        let BoardFaults { faults, old } = self.0.get(board)?;
+        let mut dice = TrialDice::new(seed, name);
+        let index = usize::try_from(dice.below(faults.len() as u64)).ok()?;
+        let fault = faults.get(index)?.at_random(&NATURAL, old, &mut dice);
+        Some(RunFault { fault, run: 1 + dice.below(RUNS) })
+    }
+}
+
+impl BoardFaults {
+    fn of(shop: &RepairShop, project: &BenchProject) -> Result<Self, TaskFailure> {
         let image = project.built(shop, "HEAD")?.zip(project.plan("plan"));
         let Some((image, plan)) = image else {
             return Err(TaskFailure::Because(format!("{} does not build", project.name)));
         };
-        let old = shop.folder.join("old.elf");
+        let old = shop.folder.join(format!("old-{}.elf", project.board));
         std::fs::copy(&image, &old).map_err(TaskFailure::io("copy", &image))?;
         let mut faults = faults::all(shop.jig())?;
         faults.retain(|fault| fault.traced);
         let mut fitting = Vec::new();
         for fault in faults {
-            if shop.accepts(&fault.name, &plan, &old)? {
+            if shop.accepts(&fault.name, &project.board, &plan, &old)? {
                 fitting.push(fault);
             }
         }
         Ok(Self { faults: fitting, old })
-    }
-
-    /// Chooses a fault and its moment; the same for the same name under a seed.
-    pub(super) fn at_random(&self, seed: u64, name: &str) -> Option<RunFault> {
-        let mut dice = TrialDice::new(seed, name);
-        let index = usize::try_from(dice.below(self.faults.len() as u64)).ok()?;
-        let fault = self.faults.get(index)?.at_random(&NATURAL, &self.old, &mut dice);
-        Some(RunFault { fault, run: 1 + dice.below(RUNS) })
     }
 }

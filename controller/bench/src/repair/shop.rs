@@ -22,8 +22,6 @@ const LOOK: Duration = Duration::from_millis(2);
 /// Where projects, runs and answers lie.
 pub(super) struct RepairShop {
     jig: PathBuf,
-    /// The board of all projects.
-    pub(super) board: String,
     pub(super) folder: PathBuf,
 }
 
@@ -35,8 +33,8 @@ pub(super) struct MeasuredAnswer {
 }
 
 impl RepairShop {
-    pub(super) fn new(jig: PathBuf, board: String, folder: PathBuf) -> Self {
-        Self { jig, board, folder }
+    pub(super) fn new(jig: PathBuf, folder: PathBuf) -> Self {
+        Self { jig, folder }
     }
 
     /// Prepares a call of the program, with nothing of the user's.
@@ -94,27 +92,30 @@ impl RepairShop {
         Ok(Some(clone.join(IMAGE)).filter(|image| status.success() && image.is_file()))
     }
 
-    /// Tells whether a fault can strike the board.
+    /// Tells whether a fault can strike a board.
     pub(super) fn accepts(
         &self,
         fault: &str,
+        board: &str,
         plan: &Path,
         image: &Path,
     ) -> Result<bool, TaskFailure> {
         let mut jig = self.jig();
-        jig.args(["test", "-b", &self.board, "--inject", fault])
-            .arg(plan)
-            .arg("--image")
-            .arg(image);
+        jig.args(["test", "-b", board, "--inject", fault]).arg(plan).arg("--image").arg(image);
         let answer = self.answer(&mut jig)?;
         let said: Value = serde_json::from_str(&answer.said).unwrap_or_default();
         Ok(said["verdict"]["kind"].is_string())
     }
 
-    /// Runs a plan; returns the kind of the verdict.
-    pub(super) fn verdict(&self, plan: &Path, image: &Path) -> Result<String, TaskFailure> {
+    /// Runs a plan on a board; returns the kind of the verdict.
+    pub(super) fn verdict(
+        &self,
+        board: &str,
+        plan: &Path,
+        image: &Path,
+    ) -> Result<String, TaskFailure> {
         let mut jig = self.jig();
-        jig.args(["test", "-b", &self.board]).arg(plan).arg("--image").arg(image);
+        jig.args(["test", "-b", board]).arg(plan).arg("--image").arg(image);
         let answer = self.answer(&mut jig)?;
         let said: Value = serde_json::from_str(&answer.said).unwrap_or_default();
         Ok(said["verdict"]["kind"].as_str().unwrap_or("nothing").to_owned())

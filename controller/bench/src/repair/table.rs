@@ -28,7 +28,7 @@ const HEAD: &str = "\
 /// Draws the table as a README shows it.
 pub(super) fn markdown(trials: &[RepairTrial]) -> String {
     let mut text = HEAD.to_owned();
-    for origin in [BugOrigin::Written, BugOrigin::Mutant, BugOrigin::Untouchable] {
+    for origin in BugOrigin::ALL {
         for (agent, fails) in BenchAgent::ALL.iter().flat_map(|one| [(*one, false), (*one, true)]) {
             let of_row = |one: &&RepairTrial| {
                 (one.origin, one.agent, one.fault.is_some()) == (origin, agent, fails)
@@ -45,7 +45,8 @@ pub(super) fn markdown(trials: &[RepairTrial]) -> String {
 fn row(origin: BugOrigin, agent: BenchAgent, fails: bool, here: &[&RepairTrial]) -> String {
     let bugs = match origin {
         BugOrigin::Written => "one in each project",
-        BugOrigin::Mutant => "one in each library",
+        BugOrigin::Reverted => "one in each library, a fix taken out",
+        BugOrigin::Mutant => "one in each library, by a mutator",
         BugOrigin::Untouchable => "none, or none that may be repaired",
     };
     let count = |worth| here.iter().filter(|one| one.worth == worth).count();
@@ -146,6 +147,7 @@ mod tests {
         RepairTrial {
             project: "ring".to_owned(),
             origin,
+            board: "mps2-an385".to_owned(),
             agent,
             fault: None,
             struck: false,

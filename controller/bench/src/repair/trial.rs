@@ -36,6 +36,8 @@ pub(super) enum RepairWorth {
 pub(super) struct RepairTrial {
     pub(super) project: String,
     pub(super) origin: BugOrigin,
+    #[serde(default)]
+    pub(super) board: String,
     pub(super) agent: BenchAgent,
     /// The fault that was injected into it.
     #[serde(default)]
@@ -89,6 +91,7 @@ pub(super) fn run(
     Ok(RepairTrial {
         project: project.name.clone(),
         origin: project.origin,
+        board: project.board.clone(),
         agent,
         struck: has_struck(&shop.folder.join("runs/repairs").join(name).join("results")),
         fault,
@@ -157,7 +160,9 @@ fn is_right(shop: &RepairShop, project: &BenchProject, commit: &str) -> Result<b
             "--",
             "test",
             "platform",
+            "machine",
             "Makefile",
+            "board.mk",
             "link.ld",
         ])
         .output();
@@ -165,13 +170,7 @@ fn is_right(shop: &RepairShop, project: &BenchProject, commit: &str) -> Result<b
     let Some(image) = project.built(shop, commit)?.filter(|_| changed.stdout.is_empty()) else {
         return Ok(false);
     };
-    for name in ["plan", "held-out", "check"] {
-        let Some(plan) = project.plan(name) else { continue };
-        if shop.verdict(&plan, &image)? != "pass" {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+    Ok(project.missed_plan(shop, &image)?.is_none())
 }
 
 /// Writes the task of a run, and the script of its agent.
@@ -181,7 +180,7 @@ fn written(
     agent: BenchAgent,
     wall_s: u64,
 ) -> Result<PathBuf, TaskFailure> {
-    let (folder, board) = (shop.folder.join("projects").join(&project.name), &shop.board);
+    let (folder, board) = (shop.folder.join("projects").join(&project.name), &project.board);
     let write = |name: &str, text: String| {
         let path = folder.join(name);
         fs::write(&path, text).map_err(TaskFailure::io("write", &path)).map(|()| path)

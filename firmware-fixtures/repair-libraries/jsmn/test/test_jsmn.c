@@ -1,6 +1,7 @@
 #include "check.h"
 #define JSMN_HEADER
 #include "jsmn.h"
+#include "modes.h"
 
 #define TOKENS 24
 
@@ -85,6 +86,67 @@ static void test_too_few_tokens(void)
     CHECK_EQUAL(4, parse("[1,2,3]", 4));
 }
 
+static void test_ends_where_it_is_told_to(void)
+{
+    jsmn_parser parser;
+    jsmn_init(&parser);
+    CHECK_EQUAL(JSMN_ERROR_PART, jsmn_parse(&parser, "\"va\\x\"", 4, tokens, TOKENS));
+    jsmn_init(&parser);
+    CHECK_EQUAL(JSMN_ERROR_PART, jsmn_parse(&parser, "\"\\u00g0\"", 5, tokens, TOKENS));
+}
+
+static void test_counts_all_parts(void)
+{
+    jsmn_parser parser;
+    jsmn_init(&parser);
+    CHECK_EQUAL(JSMN_ERROR_PART, jsmn_parse(&parser, "[1,2]", 3, tokens, TOKENS));
+    CHECK_EQUAL(3, jsmn_parse(&parser, "[1,2]", 5, tokens, TOKENS));
+}
+
+static void test_goes_on_with_more_tokens(void)
+{
+    jsmn_parser parser;
+    jsmn_init(&parser);
+    CHECK_EQUAL(JSMN_ERROR_NOMEM, jsmn_parse(&parser, "[1,20]", 6, tokens, 2));
+    CHECK_EQUAL(3, jsmn_parse(&parser, "[1,20]", 6, tokens, 3));
+    is_token(JSMN_PRIMITIVE, 3, 5, 0, &tokens[2]);
+    jsmn_init(&parser);
+    CHECK_EQUAL(JSMN_ERROR_NOMEM, jsmn_parse(&parser, "[1,\"ab\"]", 8, tokens, 2));
+    CHECK_EQUAL(3, jsmn_parse(&parser, "[1,\"ab\"]", 8, tokens, 3));
+    is_token(JSMN_STRING, 4, 6, 0, &tokens[2]);
+}
+
+#define LINKED(text) linked_parse(text, length(text))
+#define STRICT(text) strict_parse(text, length(text))
+
+static void test_brackets_of_linked_tokens(void)
+{
+    CHECK_EQUAL(3, LINKED("{\"key\":[]}"));
+    CHECK_EQUAL(JSMN_ERROR_INVAL, LINKED("[10}"));
+    CHECK_EQUAL(JSMN_ERROR_INVAL, LINKED("\"a\"]"));
+}
+
+static void test_bracket_behind_linked_tokens(void)
+{
+    CHECK_EQUAL(JSMN_ERROR_INVAL, LINKED("{\"key\":1}}"));
+}
+
+static void test_strict_keys(void)
+{
+    CHECK_EQUAL(3, STRICT("{\"a\":1}"));
+    CHECK_EQUAL(JSMN_ERROR_INVAL, STRICT("{1:2}"));
+}
+
+static void test_strict_spaces(void)
+{
+    CHECK_EQUAL(3, STRICT("[1\n,2]"));
+}
+
+static void test_strict_number_alone(void)
+{
+    CHECK_EQUAL(1, STRICT("1 "));
+}
+
 const struct test tests[] = {
     RUN(test_empty_object_and_array),
     RUN(test_string_member),
@@ -93,5 +155,13 @@ const struct test tests[] = {
     RUN(test_escapes),
     RUN(test_cut_off),
     RUN(test_too_few_tokens),
+    RUN(test_ends_where_it_is_told_to),
+    RUN(test_counts_all_parts),
+    RUN(test_goes_on_with_more_tokens),
+    RUN(test_brackets_of_linked_tokens),
+    RUN(test_bracket_behind_linked_tokens),
+    RUN(test_strict_keys),
+    RUN(test_strict_spaces),
+    RUN(test_strict_number_alone),
     END,
 };

@@ -51,6 +51,11 @@ static int32_t call_decode(const struct arguments *arguments)
     return (int32_t)(decoded(copied(text, arguments->text[0]), 2, 7) & 0x7fffffff);
 }
 
+static int32_t call_value(const struct arguments *arguments)
+{
+    return base64_decode_value((char)arguments->value[0]);
+}
+
 /* Encodes random bytes of all lengths, and decodes random characters. */
 static int32_t call_sweep(const struct arguments *arguments)
 {
@@ -73,6 +78,7 @@ static int32_t call_sweep(const struct arguments *arguments)
 const struct call calls[] = {
     { "encode", call_encode },
     { "decode", call_decode },
+    { "value", call_value },
     { "sweep", call_sweep },
     { NULL, NULL },
 };

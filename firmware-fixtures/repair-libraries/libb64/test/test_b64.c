@@ -94,6 +94,8 @@ static void test_decodes_all_values(void)
     CHECK_EQUAL(25, base64_decode_value('Z'));
     CHECK_EQUAL(51, base64_decode_value('z'));
     CHECK_EQUAL(-1, base64_decode_value('*'));
+    CHECK_EQUAL(-1, base64_decode_value('{'));
+    CHECK_EQUAL(-1, base64_decode_value('~'));
 }
 
 static void test_decodes_in_parts(void)

@@ -50,6 +50,51 @@ static const uint8_t few[] = {
     0x98, 0x79, 0x00, 0xad, 0xee, 0x6a, 0x93, 0x3e, 0xf9, 0x8f, 0xa7, 0xfd,
 };
 
+static const uint8_t literals_only[] = {
+    0x05, 0xe0, 0x01, 0x05, 0x00, 0x00, 0x00, 0x00, 0x20, 0x7c, 0xed, 0xff, 0x88, 0x00,
+    0x04,
+};
+
+static const uint8_t incomplete_distances[] = {
+    0x05, 0xe0, 0x01, 0x01, 0x00, 0x00, 0x00, 0x80, 0x10, 0x7c, 0xf5, 0x7f, 0x84, 0x00,
+    0x01,
+};
+
+static const uint8_t no_end_of_block[] = {
+    0x05, 0xe0, 0x81, 0x00, 0x00, 0x00, 0x00, 0x00, 0x10, 0xbc, 0xf2, 0x3f, 0xa1, 0xaa,
+    0xaa, 0x02,
+};
+
+static const uint8_t full_distance_table[] = {
+    0x05, 0xfd, 0x01, 0x82, 0x24, 0x08, 0x82, 0xe3, 0x38, 0xfe, 0x15, 0xff, 0x7f, 0x04,
+    0x64, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0xee, 0xee, 0x1e, 0x59, 0x3d, 0x7b, 0x47,
+    0x12, 0x40,
+};
+
+static const uint8_t repeat_too_far[] = {
+    0x04, 0xe0, 0x01, 0x05, 0x00, 0x00, 0x00, 0x00, 0x20, 0x7c, 0xed, 0xff, 0x88, 0x80,
+    0x05, 0xe0, 0x05, 0x01, 0x00, 0x00, 0x00, 0x00, 0x10, 0x7c, 0xf5, 0x7f, 0x84, 0x00,
+    0x02,
+};
+
+static const uint8_t large_window[] = {
+    0x88, 0x1c, 0x4b, 0x4a, 0xc2, 0x04, 0xe5, 0x99, 0x79, 0x29, 0xf9, 0xe5, 0x00, 0x87,
+    0x7e, 0x0a, 0x41,
+};
+
+/* Streams that no compressor makes. */
+static const struct {
+    const uint8_t *bytes;
+    size_t size;
+} odd[] = {
+    { literals_only, sizeof literals_only },
+    { incomplete_distances, sizeof incomplete_distances },
+    { no_end_of_block, sizeof no_end_of_block },
+    { full_distance_table, sizeof full_distance_table },
+    { repeat_too_far, sizeof repeat_too_far },
+    { large_window, sizeof large_window },
+};
+
 static uint8_t damaged[900];
 
 static uint32_t summed(int code, uint32_t sum)
@@ -73,6 +118,32 @@ static int32_t call_few(const struct arguments *arguments)
     return (int32_t)(summed(inflated(few, sizeof few, 15, part), 7) & 0x7fffffff);
 }
 
+/* Inflates an odd stream. */
+static int32_t call_odd(const struct arguments *arguments)
+{
+    size_t number = (size_t)arguments->value[0];
+    if (number >= sizeof odd / sizeof odd[0])
+        return 0;
+    int code = inflated(odd[number].bytes, odd[number].size, arguments->value[1], 5);
+    return (int32_t)((summed(code, 7) * 31 + inflated_adler) & 0x7fffffff);
+}
+
+static int32_t call_once(const struct arguments *arguments)
+{
+    int code = inflated_at_once(few + 2, sizeof few - 6 - (size_t)arguments->value[0], -15);
+    return (int32_t)(summed(code, 7) & 0x7fffffff);
+}
+
+/* Checksums of bytes that are 255, of which the last makes up the sum, and of its two parts. */
+static int32_t call_combine(const struct arguments *arguments)
+{
+    size_t first = (size_t)arguments->value[0];
+    memset(damaged, 255, 256);
+    damaged[256] = (uint8_t)arguments->value[1];
+    uint32_t one = adler32(1, damaged, first), two = adler32(1, damaged + first, 257 - first);
+    return (int32_t)(adler32_combine(one, two, 257 - (z_off_t)first) & 0x7fffffff);
+}
+
 /* Inflates streams with a random byte changed. */
 static int32_t call_sweep(const struct arguments *arguments)
 {
@@ -89,6 +160,9 @@ static int32_t call_sweep(const struct arguments *arguments)
 const struct call calls[] = {
     { "mixed", call_mixed },
     { "few", call_few },
+    { "odd", call_odd },
+    { "once", call_once },
+    { "combine", call_combine },
     { "sweep", call_sweep },
     { NULL, NULL },
 };

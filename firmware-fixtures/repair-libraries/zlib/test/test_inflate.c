@@ -49,6 +49,37 @@ static const uint8_t raw[] = {
     0x25, 0xa6, 0x14, 0x43, 0x78, 0x18, 0xea, 0x69, 0x61, 0x3a, 0x00,
 };
 
+/* Streams that no compressor makes. */
+
+static const uint8_t literals_only[] = {
+    0x05, 0xe0, 0x01, 0x05, 0x00, 0x00, 0x00, 0x00, 0x20, 0x6c, 0xed, 0xff, 0x89, 0x80,
+};
+
+static const uint8_t incomplete_distances[] = {
+    0x05, 0xe0, 0x01, 0x01, 0x00, 0x00, 0x00, 0x80, 0x10, 0x6c, 0xf5, 0xff, 0x84, 0x20,
+};
+
+static const uint8_t no_end_of_block[] = {
+    0x05, 0xe0, 0x81, 0x00, 0x00, 0x00, 0x00, 0x00, 0x10, 0xb4, 0xf2, 0x5f, 0xa1, 0xaa,
+    0x0a,
+};
+
+static const uint8_t full_distance_table[] = {
+    0x05, 0xfd, 0x01, 0x82, 0x24, 0x08, 0x82, 0xe3, 0x38, 0xbe, 0x15, 0xff, 0xff, 0x04,
+    0x48, 0xca, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xdc, 0xdd, 0x3d, 0xb2, 0x7a, 0xf6,
+    0x0e, 0x08,
+};
+
+static const uint8_t repeat_too_far[] = {
+    0x04, 0xe0, 0x01, 0x05, 0x00, 0x00, 0x00, 0x00, 0x20, 0x6c, 0xed, 0xff, 0x89, 0xb0,
+    0x00, 0xbc, 0x20, 0x00, 0x00, 0x00, 0x00, 0x00, 0x82, 0xad, 0xfe, 0x9f, 0x10, 0x08,
+};
+
+static const uint8_t large_window[] = {
+    0x88, 0x1c, 0x4b, 0x4c, 0xc4, 0x04, 0xe5, 0x99, 0x79, 0x29, 0xf9, 0xe5, 0x00, 0x86,
+    0x34, 0x0a, 0x2d,
+};
+
 static uint8_t copy[900];
 
 #define INFLATES(from, size, sum)                                        \
@@ -112,6 +143,56 @@ static void test_damaged_streams(void)
     CHECK_EQUAL(Z_BUF_ERROR, inflated(fixed, sizeof fixed - 9, 15, 900));
 }
 
+static void test_codes_of_literals_only(void)
+{
+    CHECK_EQUAL(Z_STREAM_END, inflated(literals_only, sizeof literals_only, -15, 900));
+    CHECK_EQUAL(5, inflated_size);
+}
+
+static void test_full_table_of_distances(void)
+{
+    CHECK_EQUAL(Z_STREAM_END, inflated(full_distance_table, sizeof full_distance_table, -15, 900));
+    CHECK_EQUAL(6, inflated_size);
+}
+
+static void test_codes_that_lack_something(void)
+{
+    CHECK_EQUAL(Z_DATA_ERROR, inflated(incomplete_distances, sizeof incomplete_distances, -15, 900));
+    CHECK_EQUAL(Z_DATA_ERROR, inflated(no_end_of_block, sizeof no_end_of_block, -15, 900));
+    CHECK_EQUAL(Z_DATA_ERROR, inflated(repeat_too_far, sizeof repeat_too_far, -15, 900));
+}
+
+static void test_window_of_the_header(void)
+{
+    CHECK_EQUAL(Z_STREAM_END, inflated(fixed, sizeof fixed, 0, 900));
+    CHECK_EQUAL(Z_DATA_ERROR, inflated(large_window, sizeof large_window, 0, 900));
+}
+
+static void test_checksum_of_the_stream(void)
+{
+    CHECK_EQUAL(Z_STREAM_END, inflated(fixed, sizeof fixed, 15, 900));
+    CHECK_EQUAL(0x91e84265, inflated_adler);
+    CHECK_EQUAL(Z_STREAM_END, inflated(raw, sizeof raw, -15, 900));
+    CHECK_EQUAL(UNTOUCHED, inflated_adler);
+}
+
+static void test_no_window_for_one_call(void)
+{
+    CHECK_EQUAL(Z_STREAM_END, inflated_at_once(raw, sizeof raw, -15));
+    CHECK_EQUAL(188, inflated_size);
+    CHECK_EQUAL(Z_MEM_ERROR, inflated_at_once(raw, sizeof raw - 9, -15));
+}
+
+/* The bytes add up to the modulus of the checksum. */
+static void test_combined_checksums(void)
+{
+    memset(copy, 255, 256);
+    copy[256] = 240;
+    uint32_t first = adler32(1, copy, 200), second = adler32(1, copy + 200, 57);
+    CHECK_EQUAL(adler32(1, copy, 257), adler32_combine(first, second, 57));
+    CHECK_EQUAL(first, adler32_combine(first, 1, 0));
+}
+
 const struct test tests[] = {
     RUN(test_checksum),
     RUN(test_stored_block),
@@ -121,5 +202,12 @@ const struct test tests[] = {
     RUN(test_raw_stream),
     RUN(test_small_parts),
     RUN(test_damaged_streams),
+    RUN(test_codes_of_literals_only),
+    RUN(test_full_table_of_distances),
+    RUN(test_codes_that_lack_something),
+    RUN(test_window_of_the_header),
+    RUN(test_checksum_of_the_stream),
+    RUN(test_no_window_for_one_call),
+    RUN(test_combined_checksums),
     END,
 };

@@ -1,0 +1,3 @@
+#define JSMN_PARENT_LINKS
+#define MODE(name) linked_##name
+#include "mode.h"
