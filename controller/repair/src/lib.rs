@@ -40,4 +40,6 @@ mod tests_ran;
 #[cfg(test)]
 mod runs_for_tests;
 #[cfg(test)]
+mod setup_for_tests;
+#[cfg(test)]
 mod tests;

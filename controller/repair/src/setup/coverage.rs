@@ -233,6 +233,7 @@ mod tests {
                 dir: "runs/1".into(),
                 image: String::new(),
                 verdict,
+                duration_ms: 0,
             };
             let all = with_outcome(&result, names.clone().map(lines).to_vec());
             let told = all.into_iter().map(|one| (one.lines.name, one.failed));

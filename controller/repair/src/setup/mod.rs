@@ -28,7 +28,7 @@ pub use faults::InjectedFaults;
 pub use folder::RepairFolder;
 pub use plan_run::{PlanResult, first_bad_line, verdict_signature};
 pub use screen::{ScreenError, ScreenTrials};
-pub use test::RigFailure;
+pub use test::{RigFailure, most_beside};
 
 use crate::agents::RepairAgent;
 use crate::git::{Git, GitError};

@@ -1,6 +1,7 @@
 //! What one run of a plan has shown, for the loop.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use jig_model::command::RunReply;
 use jig_model::result::CaseStatus;
@@ -42,13 +43,17 @@ pub struct PlanResult {
     pub image: String,
     /// What it amounts to.
     pub verdict: Verdict,
+    /// How long it took, in milliseconds.
+    #[serde(default)]
+    pub duration_ms: u64,
 }
 
 impl PlanResult {
-    /// Takes in the answer of the rig.
-    pub fn of(reply: RunReply, image: &str) -> Self {
+    /// Takes in the answer of the rig, for which was waited so long.
+    pub fn of(reply: RunReply, image: &str, waited: Duration) -> Self {
         let RunReply { run, dir, verdict, .. } = reply;
-        Self { run: run.to_string(), dir, image: image.to_owned(), verdict }
+        let duration_ms = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
+        Self { run: run.to_string(), dir, image: image.to_owned(), verdict, duration_ms }
     }
 
     /// Tells whether it passed.
@@ -160,7 +165,13 @@ mod tests {
             end: 0,
         };
         verdict.tests.cases = cases.iter().map(case).collect();
-        PlanResult { run: String::new(), dir: PathBuf::new(), image: String::new(), verdict }
+        PlanResult {
+            run: String::new(),
+            dir: PathBuf::new(),
+            image: String::new(),
+            verdict,
+            duration_ms: 0,
+        }
     }
 
     #[test]

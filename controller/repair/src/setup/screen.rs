@@ -4,10 +4,9 @@
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
-use jig_model::command::RunOptions;
-
-use super::{BuildError, RepairSetup, RigFailure};
+use super::{BuildError, PlanResult, RepairSetup, RigFailure, most_beside};
 use crate::git::{Git, GitError};
 use crate::run::Run;
 
@@ -57,6 +56,7 @@ impl RepairSetup {
             self.folder.write(&path, diff.as_bytes())?;
             patches.push(path);
         }
+        let most = self.trial_time(run);
         let (next, found) = (AtomicUsize::new(0), AtomicUsize::new(usize::MAX));
         let untried = AtomicUsize::new(patches.len());
         let lane = async |lane: usize| -> Result<(), ScreenError> {
@@ -72,7 +72,7 @@ impl RepairSetup {
                         untried.fetch_min(number, Ordering::SeqCst);
                         return Ok(());
                     };
-                    if self.passes(run, &tree, &path, patch).await? {
+                    if self.passes(run, &tree, &path, patch, most).await? {
                         found.fetch_min(number, Ordering::SeqCst);
                     }
                 }
@@ -96,6 +96,16 @@ impl RepairSetup {
         Ok(())
     }
 
+    /// Returns how long the tests of a candidate may take: a loop that never ends would cost the time
+    /// limit of the plan, for each of dozens of candidates.
+    fn trial_time(&self, run: &Run) -> Duration {
+        let shown = run.baseline.as_ref().map(|baseline| self.folder.result(&baseline.run));
+        let known = shown.and_then(|path| self.folder.read_json(&path).ok());
+        // A result of an older program does not tell its time.
+        let known = known.filter(|result: &PlanResult| result.duration_ms > 0);
+        known.map_or(Duration::MAX, |result| most_beside(&[result]))
+    }
+
     /// Tells whether the tests pass with a patch.
     async fn passes(
         &self,
@@ -103,6 +113,7 @@ impl RepairSetup {
         tree: &Git,
         folder: &Path,
         patch: &Path,
+        most: Duration,
     ) -> Result<bool, ScreenError> {
         tree.reset_hard(&run.contract.base).await?;
         if tree.apply(patch).await.is_err() {
@@ -114,7 +125,9 @@ impl RepairSetup {
             Err(error) => return Err(error.into()),
         };
         for nth in 1.. {
-            let result = self.try_out(&self.plan, &built.sha256, RunOptions::default()).await?;
+            let result = self.try_out_within(&self.plan, &built.sha256, most).await?;
+            // The firmware hangs, most likely; what is left of its time is for other candidates.
+            let Some(result) = result else { return Ok(false) };
             if !result.blames_rig() {
                 return Ok(result.passed());
             }
@@ -123,5 +136,57 @@ impl RepairSetup {
             }
         }
         Ok(false)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jig_model::{Cause, Verdict};
+
+    use super::*;
+    use crate::setup_for_tests::{ScriptedBoard, TestSetup, diff};
+
+    fn board(source: &str) -> ScriptedBoard {
+        match source {
+            right if right.contains("return head + 1;") => ScriptedBoard::Ends(Cause::Passed),
+            endless if endless.contains("return head + 9;") => ScriptedBoard::Hangs,
+            _ => ScriptedBoard::Ends(Cause::TestFailed),
+        }
+    }
+
+    /// A baseline that took so long.
+    fn baseline(test: &TestSetup, duration_ms: u64) {
+        let folder = &test.setup.folder;
+        let result = PlanResult {
+            run: "baseline".to_owned(),
+            dir: folder.path().to_owned(),
+            image: "base".to_owned(),
+            verdict: Verdict::of(Cause::TestFailed, ""),
+            duration_ms,
+        };
+        folder.write_json(&folder.result("baseline"), &result).unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_candidate_that_hangs_costs_little_more_than_the_baseline() {
+        let test = TestSetup::new(board).await;
+        baseline(&test, 2000);
+        let run = test.run();
+        let most = test.setup.trial_time(&run);
+        assert_eq!(most, Duration::from_secs(11));
+        let (hangs, right) = (diff("head + 9"), diff("head + 1"));
+        // A clock that leaps over each wait: only what never ends can take this long.
+        tokio::time::pause();
+        let diffs = [hangs.as_str(), &hangs, &hangs, &right];
+        let trials = test.setup.screen(&run, diffs.into_iter()).await.unwrap();
+        assert_eq!(trials, ScreenTrials { failed: 3, passed: true });
+    }
+
+    #[tokio::test]
+    async fn without_a_known_time_a_candidate_has_that_of_the_run() {
+        let test = TestSetup::new(board).await;
+        assert_eq!(test.setup.trial_time(&test.run()), Duration::MAX);
+        baseline(&test, 0);
+        assert_eq!(test.setup.trial_time(&test.run()), Duration::MAX);
     }
 }

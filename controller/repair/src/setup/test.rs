@@ -1,9 +1,22 @@
 //! Runs of a plan at the rig.
 
+use std::time::Duration;
+
 use jig_model::command::{Command, PlanText, Refusal, Reply, RunOptions, TestCommand};
 use jig_model::{Fault, VerdictKind};
+use tokio::time::{Instant, timeout};
 
 use super::{PlanResult, RepairSetup};
+
+/// Time of a run beside three times that of the slowest run without a patch: an emulator that starts
+/// while others run, or that is traced, is slower.
+const MARGIN: Duration = Duration::from_secs(5);
+
+/// Returns the time for a run that is not expected to take much longer than these.
+pub fn most_beside(known: &[PlanResult]) -> Duration {
+    let slowest = known.iter().map(|result| result.duration_ms).max().unwrap_or(0);
+    Duration::from_millis(slowest).saturating_mul(3) + MARGIN
+}
 
 /// Says that the rig did not do what it was asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -66,6 +79,26 @@ impl RepairSetup {
         self.run_plan(plan, image, RunOptions { inject, ..options }).await
     }
 
+    /// Runs a plan once, and ends it where it takes longer than `most`: then there is no result. A run
+    /// that a fault may strike has its time.
+    ///
+    /// # Errors
+    /// The rig did not accept the command.
+    pub(super) async fn try_out_within(
+        &self,
+        plan: &PlanText,
+        image: &str,
+        most: Duration,
+    ) -> Result<Option<PlanResult>, RigFailure> {
+        let inject = self.faults.take();
+        let may_be_struck = !inject.is_empty();
+        let run = self.run_plan(plan, image, RunOptions { inject, ..RunOptions::default() });
+        if may_be_struck {
+            return run.await.map(Some);
+        }
+        timeout(most, run).await.ok().transpose()
+    }
+
     /// Runs a plan once, as the options say.
     pub(super) async fn run_plan(
         &self,
@@ -82,10 +115,11 @@ impl RepairSetup {
         if self.rig.is_real() {
             self.flashes.add();
         }
+        let begun = Instant::now();
         match self.clock.during(self.rig.execute(command)).await {
             Ok(Reply::Run(mut reply)) => {
                 self.faults.put_back(std::mem::take(&mut reply.not_struck));
-                Ok(PlanResult::of(reply, image))
+                Ok(PlanResult::of(reply, image, begun.elapsed()))
             }
             Ok(_) => Err(RigFailure::new("the answer does not fit the command")),
             Err(refusal) => Err(RigFailure::refused(refusal)),

@@ -1,8 +1,6 @@
 //! INIT: the sandbox, the work tree, the build without a patch, and whether there is a failure to
 //! repair: the required tests run three times before anything is changed.
 
-use std::time::{Duration, Instant};
-
 use jig_model::chain;
 
 use crate::git::GitError;
@@ -10,7 +8,7 @@ use crate::journal::{Fact, FailedBaseline, StepResult};
 use crate::machine::RepairEvent;
 use crate::recovery::ErrorClass;
 use crate::run::Run;
-use crate::setup::{PlanResult, RepairSetup, RigFailure};
+use crate::setup::{PlanResult, RepairSetup, RigFailure, most_beside};
 use crate::steps::failed;
 
 /// Runs of the baseline.
@@ -18,9 +16,6 @@ const RUNS: usize = 3;
 
 /// Runs that must fail in the same way.
 const FAILURES: usize = 2;
-
-/// Time in which what tests execute is measured, beside three times that of the slowest run.
-const MEASURE_MARGIN: Duration = Duration::from_secs(5);
 
 /// Recoveries of the rig before the run is given up.
 const RECOVERIES: usize = 2;
@@ -46,15 +41,10 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
         }
     };
     let mut results = Vec::new();
-    let mut slowest = Duration::ZERO;
     let mut recoveries = 0;
     while results.len() < RUNS {
-        let begun = Instant::now();
         match setup.test(&setup.plan, &built.sha256).await {
-            Ok(result) => {
-                slowest = slowest.max(begun.elapsed());
-                results.push(result);
-            }
+            Ok(result) => results.push(result),
             Err(failure) if failure.cancelled => {
                 return StepResult::of(RepairEvent::Abort, failure.why);
             }
@@ -78,7 +68,7 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
     });
     if let Some(signature) = baseline {
         // A core that computes without a pause is traced at a small part of its speed.
-        let most = slowest * 3 + MEASURE_MARGIN;
+        let most = most_beside(&results);
         let measured = measured(setup, run, &built.sha256, &signature);
         let measured = tokio::time::timeout(most, measured).await;
         let late = |_| RigFailure::new("it takes too long to measure");
@@ -188,7 +178,7 @@ mod tests {
             note: summary.to_owned(),
         }];
         let (run, image) = (summary.to_owned(), "base".to_owned());
-        PlanResult { run, dir: "runs/1".into(), image, verdict }
+        PlanResult { run, dir: "runs/1".into(), image, verdict, duration_ms: 0 }
     }
 
     #[test]

@@ -1,0 +1,214 @@
+//! A run's setup for tests of steps: a repository, a build that copies its source, and a rig and an
+//! agent that answer as they are told.
+
+use std::future::pending;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use jig_model::command::{Command, PlanText, Refusal, Reply, RunReply};
+use jig_model::protocol::BoxFuture;
+use jig_model::{Cause, Fault, Verdict};
+use tokio::sync::OnceCell;
+
+use crate::agents::{AgentError, Answer, PatchProposal, ProposalRequest, RepairAgent};
+use crate::analysis::Preset;
+use crate::convergence::{ExecutionMode, TestCounts};
+use crate::journal::{FailedBaseline, Proposed, Usage, now_ms};
+use crate::patch::Patch;
+use crate::policy::Policy;
+use crate::redact::Redactor;
+use crate::rig::RigDoor;
+use crate::run::Run;
+use crate::runs_for_tests::begun;
+use crate::setup::{
+    BusyClock, Flashes, InjectedFaults, NamedAgent, PatchSource, RepairFolder, RepairSetup,
+};
+use crate::task::{BuildTask, RepairLimits, RepairTask};
+use crate::tests::{TestPrograms, TestRepository};
+
+/// How a board behaves with a firmware.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ScriptedBoard {
+    /// The tests end so.
+    Ends(Cause),
+    /// The run of the plan never ends.
+    Hangs,
+    /// The rig does not accept the command.
+    Refuses,
+}
+
+/// A rig that answers by the firmware, which is its source here.
+struct ScriptedRig {
+    board: fn(&str) -> ScriptedBoard,
+    recovers: bool,
+    folder: RepairFolder,
+    runs: Mutex<u32>,
+}
+
+impl RigDoor for ScriptedRig {
+    fn execute(&self, command: Command) -> BoxFuture<'_, Result<Reply, Refusal>> {
+        Box::pin(async move {
+            let board = match &command {
+                Command::Test(test) => {
+                    let image = test.image.as_deref().unwrap();
+                    (self.board)(&std::fs::read_to_string(image).unwrap())
+                }
+                _ if self.recovers => ScriptedBoard::Ends(Cause::Passed),
+                _ => ScriptedBoard::Ends(Cause::PowerMismatch),
+            };
+            let cause = match board {
+                ScriptedBoard::Ends(cause) => cause,
+                ScriptedBoard::Hangs => pending().await,
+                ScriptedBoard::Refuses => {
+                    let message = "no such place".to_owned();
+                    let (fault, help, problems) = (Fault::Lab, None, Vec::new());
+                    return Err(Refusal { fault, message, help, problems });
+                }
+            };
+            let number = {
+                let mut runs = self.runs.lock().unwrap();
+                *runs += 1;
+                *runs
+            };
+            let verdict = Verdict::of(cause, format!("{cause}"));
+            Ok(Reply::Run(RunReply {
+                run: format!("run-{number}").try_into().unwrap(),
+                dir: self.folder.path().join("runs").join(number.to_string()),
+                exit_code: u8::from(cause != Cause::Passed),
+                verdict,
+                not_struck: Vec::new(),
+            }))
+        })
+    }
+
+    fn is_real(&self) -> bool {
+        false
+    }
+
+    fn measures_coverage(&self) -> bool {
+        false
+    }
+}
+
+/// An agent with an answer.
+struct ScriptedAgent(Result<Answer, AgentError>);
+
+impl RepairAgent for ScriptedAgent {
+    fn propose<'a>(&'a self, _: &'a ProposalRequest) -> BoxFuture<'a, Result<Answer, AgentError>> {
+        Box::pin(std::future::ready(self.0.clone()))
+    }
+}
+
+/// A repository and the setup of a run beside it.
+pub(crate) struct TestSetup {
+    pub(crate) setup: RepairSetup,
+    pub(crate) repository: TestRepository,
+}
+
+impl TestSetup {
+    /// Makes a run whose board behaves so, with its work tree at the base. No agent is asked.
+    pub(crate) async fn new(board: fn(&str) -> ScriptedBoard) -> Self {
+        Self::with_rig(board, true).await
+    }
+
+    /// Makes one whose rig recovers, or does not.
+    pub(crate) async fn with_rig(board: fn(&str) -> ScriptedBoard, recovers: bool) -> Self {
+        let repository = TestRepository::new().await;
+        let folder = RepairFolder::new(repository.folder.path().join("run"));
+        folder.make().unwrap();
+        let rig = ScriptedRig { board, recovers, folder: folder.clone(), runs: Mutex::default() };
+        let copy = ["sh", "-c", "mkdir -p build && cp src/ring.c build/app.elf"];
+        let task = RepairTask {
+            goal: "the ring test passes".to_owned(),
+            repo: repository.repo(),
+            board: "ring".to_owned(),
+            plan: "plan.toml".into(),
+            held_out: None,
+            mode: ExecutionMode::Ci,
+            preset: Preset::Balanced,
+            agents: Vec::new(),
+            build: BuildTask {
+                command: copy.map(str::to_owned).to_vec(),
+                artifact: "build/app.elf".into(),
+                timeout: Duration::from_secs(60),
+            },
+            limits: RepairLimits::default(),
+            policy: None,
+        };
+        let setup = RepairSetup {
+            name: "test".to_owned(),
+            task,
+            place: "ring".to_owned().try_into().unwrap(),
+            plan: PlanText { origin: "plan.toml".to_owned(), text: String::new() },
+            held_out: None,
+            policy: Policy::default(),
+            folder,
+            agents: vec![NamedAgent { name: "clients".to_owned(), source: PatchSource::Clients }],
+            rig: Arc::new(rig),
+            programs: Arc::new(TestPrograms),
+            git: repository.git(),
+            search_path: std::env::var_os("PATH").unwrap(),
+            redactor: Redactor::default(),
+            flashes: Flashes::default(),
+            listed: OnceCell::default(),
+            clock: BusyClock::default(),
+            faults: InjectedFaults::default(),
+        };
+        setup.git.work_tree_add(&setup.folder.tree(), &repository.base).await.unwrap();
+        Self { setup, repository }
+    }
+
+    /// Has one agent answer.
+    pub(crate) fn answer(&mut self, answer: Result<Answer, AgentError>) {
+        let source = PatchSource::Agent(Box::new(ScriptedAgent(answer)));
+        self.setup.agents = vec![NamedAgent { name: "script".to_owned(), source }];
+    }
+
+    /// The run, in its first iteration, behind a baseline that fails.
+    pub(crate) fn run(&self) -> Run {
+        let mut run = begun(now_ms());
+        run.contract.base.clone_from(&self.repository.base);
+        run.baseline = Some(FailedBaseline {
+            counts: TestCounts { passed: 0, total: 1 },
+            signature: "assert".to_owned(),
+            run: "baseline".to_owned(),
+            image: "base".to_owned(),
+            silent: false,
+        });
+        run
+    }
+
+    /// The run behind a proposal of an agent.
+    pub(crate) fn proposed(&self, agent: &str, diff: &str) -> Run {
+        let mut run = self.run();
+        let patch = Patch::read(diff).unwrap().id();
+        let path = self.setup.folder.patch(&patch);
+        self.setup.folder.write(&path, diff.as_bytes()).unwrap();
+        run.proposed = Some(Proposed {
+            patch,
+            agent: agent.to_owned(),
+            hypothesis: "one too far".to_owned(),
+            usage: Usage::default(),
+            diagnostic: false,
+        });
+        run
+    }
+}
+
+/// A patch of the repository's source that has it return something else.
+pub(crate) fn diff(returned: &str) -> String {
+    format!(
+        "--- a/src/ring.c\n+++ b/src/ring.c\n@@ -3,4 +3,4 @@\n int next(void)\n {{\n\
+         -    return head + 2;\n+    return {returned};\n }}\n"
+    )
+}
+
+/// An answer with one proposal for each of these.
+pub(crate) fn proposals(returned: &[&str]) -> Answer {
+    let proposal = |returned: &&str| PatchProposal {
+        diff: diff(returned),
+        hypothesis: format!("it should return {returned}"),
+    };
+    let usage = Usage { tokens: 10, micro_usd: 3 };
+    Answer { proposals: returned.iter().map(proposal).collect(), usage, notes: Vec::new() }
+}
