@@ -89,3 +89,7 @@ async fn near(setup: &RepairSetup, run: &Run, patch: &Patch) -> String {
     });
     hints.take(3).collect()
 }
+
+#[cfg(test)]
+#[path = "apply_tests.rs"]
+mod tests;

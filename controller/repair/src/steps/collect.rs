@@ -46,3 +46,7 @@ pub(super) async fn run(
         }
     }
 }
+
+#[cfg(test)]
+#[path = "collect_tests.rs"]
+mod tests;

@@ -4,8 +4,8 @@ use super::*;
 use crate::analysis::Preset;
 use crate::convergence::ExecutionMode;
 use crate::journal::Usage;
-use crate::proof::{PASSES, PlanRun, ProofFacts};
-use crate::runs_for_tests::{attempt, begun};
+use crate::proof::ProofFacts;
+use crate::runs_for_tests::{attempt, begun, plan_run, proof_facts};
 use crate::task::RepairLimits;
 
 const CI: PlateauStrategy =
@@ -37,30 +37,6 @@ fn changed(mut run: Run, change: impl FnOnce(&mut Run)) -> Run {
     run
 }
 
-fn plan_run(passed: bool) -> PlanRun {
-    PlanRun {
-        run: "r".to_owned(),
-        passed,
-        planned: None,
-        executed: 0,
-        skipped: 0,
-        passes: Vec::new(),
-        image_seen: true,
-    }
-}
-
-fn facts() -> ProofFacts {
-    ProofFacts {
-        baseline: plan_run(false),
-        runs: vec![plan_run(true); PASSES],
-        clean_build: true,
-        changed_protected: Vec::new(),
-        reverted: Some(plan_run(false)),
-        held_out: None,
-        tests_not_run: None,
-    }
-}
-
 /// A run behind candidates of which the last one passed, with what its proof has found.
 fn proved(candidates: &[&[u64]], facts: ProofFacts) -> Run {
     changed(behind(candidates), |run| run.proof = Some(facts))
@@ -81,9 +57,9 @@ fn decides(run: &Run, rungs: u64, event: RepairEvent, words: &str) {
 
 #[test]
 fn a_proven_candidate_is_a_success_in_any_iteration() {
-    decides(&proved(&[PASSED], facts()), 1, RepairEvent::Converged, "stable over 3");
-    decides(&proved(&[&[1], &[2], PASSED], facts()), 1, RepairEvent::Converged, "100.00 %");
-    let mut last = proved(&[PASSED], facts());
+    decides(&proved(&[PASSED], proof_facts()), 1, RepairEvent::Converged, "stable over 3");
+    decides(&proved(&[&[1], &[2], PASSED], proof_facts()), 1, RepairEvent::Converged, "100.00 %");
+    let mut last = proved(&[PASSED], proof_facts());
     last.iteration = last.contract.limits.iterations;
     decides(&last, 1, RepairEvent::Converged, "100.00 %");
     // What was spent on the way takes no repair away.
@@ -104,27 +80,27 @@ fn nothing_else_is_a_success() {
         (|facts| facts.changed_protected.push("a.ld".to_owned()), "not proven: a.ld is protected"),
     ];
     for (change, words) in lacking {
-        let mut facts = facts();
+        let mut facts = proof_facts();
         change(&mut facts);
         decides(&proved(&[PASSED], facts), 1, RepairEvent::Continue, words);
     }
     // A proof of an earlier candidate says nothing of one that fails.
-    decides(&proved(&[PASSED, &[3]], facts()), 1, RepairEvent::Continue, "next iteration");
+    decides(&proved(&[PASSED, &[3]], proof_facts()), 1, RepairEvent::Continue, "next iteration");
     // An iteration beyond the limit is none, whatever it shows.
-    let mut late = proved(&[PASSED], facts());
+    let mut late = proved(&[PASSED], proof_facts());
     late.iteration = late.contract.limits.iterations + 1;
     decides(&late, 1, RepairEvent::NoProgress, "all 10 iterations are done");
 }
 
 #[test]
 fn a_base_that_passes_again_ends_the_run_and_blames_no_code() {
-    let healed = ProofFacts { reverted: Some(plan_run(true)), ..facts() };
+    let healed = ProofFacts { reverted: Some(plan_run(true)), ..proof_facts() };
     decides(&proved(&[PASSED], healed), 2, RepairEvent::NoProgress, "the base passes without");
 }
 
 #[test]
 fn limits_end_a_run_that_is_not_proven() {
-    let unproven = || proved(&[PASSED], ProofFacts { clean_build: false, ..facts() });
+    let unproven = || proved(&[PASSED], ProofFacts { clean_build: false, ..proof_facts() });
     let last = changed(unproven(), |run| run.iteration = 10);
     decides(&last, 2, RepairEvent::NoProgress, "all 10 iterations are done");
     let spent = changed(unproven(), |run| run.usage.tokens = 200_000);
@@ -200,7 +176,7 @@ fn the_preset_decides_how_slow_progress_ends_a_run() {
 #[test]
 fn the_preset_decides_how_often_a_repair_must_pass() {
     let end = |preset, passes: usize| {
-        let facts = ProofFacts { runs: vec![plan_run(true); passes], ..facts() };
+        let facts = ProofFacts { runs: vec![plan_run(true); passes], ..proof_facts() };
         let run = proved(&[&[1], &vec![4; passes]], facts);
         let rules = ConvergenceRules { criteria: ConvergenceCriteria::of(preset), plateau: CI };
         next_event(&run, 1, &rules, 0).0

@@ -184,3 +184,7 @@ fn emptied(folder: &std::path::Path) -> std::io::Result<()> {
     }
     fs::create_dir_all(folder)
 }
+
+#[cfg(test)]
+#[path = "propose_tests.rs"]
+mod tests;

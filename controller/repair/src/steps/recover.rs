@@ -65,3 +65,7 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
         Err(error) => end(format!("the recovery failed: {}", chain(&error))),
     }
 }
+
+#[cfg(test)]
+#[path = "recover_tests.rs"]
+mod tests;
