@@ -116,14 +116,40 @@ fn a_run_waits_for_an_approval_that_is_bound_to_what_waits() {
         said.contains("waits for an approval") && said.contains("jig repair approve"),
         "{said}"
     );
+    // What is to be approved is shown, and who follows a run that nobody drives is told.
+    assert!(said.contains("+    if (r->count >= 8)"), "{said}");
+    let watched = workshop.run(["repair", "watch", "last"]);
+    assert!(watched.code() == 4 && watched.out().contains("jig repair approve"), "{watched}");
+    let rows = workshop.run(["--json", "repair", "watch", "last"]).out();
+    let first: Value = serde_json::from_str(rows.lines().next().unwrap()).unwrap();
+    assert_eq!(first["seq"], 1, "{rows}");
     let digest = status["waits"].as_str().unwrap();
     workshop
         .run(["repair", "approve", "last", "--digest", "sha256:00"])
         .says(2, &["does not wait for sha256:00"]);
     workshop.run(["repair", "approve", "last", "--digest", digest]).says(0, &["approved"]);
+    let said = workshop.run(["repair", "status", "last"]).out();
+    assert!(said.contains("next: jig repair resume") && !said.contains("repair approve"), "{said}");
     let _slot = Slot::take();
     let ran = workshop.run(["--json", "repair", "resume", "last"]);
     assert_eq!((ran.code(), &ran.json().unwrap()["state"]), (0, &Value::from("SUCCESS")), "{ran}");
+}
+
+#[test]
+fn a_fork_has_the_evidence_of_the_rows_that_it_takes_over() {
+    let workshop = Workshop::new();
+    let project = RepairProject::new(&workshop);
+    let needs_evidence = format!("test -s \"$1/ranked.json\" || exit 7\n{MEND}");
+    let ran = repair(&project, SCRIPT, Some(&needs_evidence));
+    assert_eq!(ran.code(), 0, "{ran}");
+    let log = workshop.run(["--json", "repair", "log", "last"]).out();
+    let rows = log.lines().map(|row| serde_json::from_str::<Value>(row).unwrap());
+    let proposes = |row: &Value| row["state"] == "PATCH_GENERATION" && row.get("reason").is_none();
+    let behind = rows.filter(proposes).map(|row| row["seq"].as_u64().unwrap()).next().unwrap();
+    let _slot = Slot::take();
+    let forked = workshop.run(["--json", "repair", "fork", &format!("last@{}", behind - 1)]);
+    assert_eq!(forked.code(), 0, "{forked}");
+    assert_eq!(forked.json().unwrap()["iterations"], 1, "{forked}");
 }
 
 #[test]

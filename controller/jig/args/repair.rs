@@ -29,6 +29,12 @@ pub(crate) struct RepairStart {
     /// Plan whose tests must pass
     #[arg(long, value_hint = ValueHint::FilePath, conflicts_with = "task", requires_all = ["board", "build", "artifact"])]
     pub(crate) plan: Option<PathBuf>,
+    /// Plan that a repair must pass, too, and that no agent is given
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "task")]
+    pub(crate) held_out: Option<PathBuf>,
+    /// Policy: what patches may change, and what has to be approved
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "task")]
+    pub(crate) policy: Option<PathBuf>,
     /// Board or place
     #[arg(short, long, conflicts_with = "task")]
     pub(crate) board: Option<PlaceName>,
@@ -41,8 +47,8 @@ pub(crate) struct RepairStart {
     /// Image that the build makes, relative to the repository
     #[arg(long, value_name = "FILE", conflicts_with = "task")]
     pub(crate) artifact: Option<String>,
-    /// Who can be asked: interactive, ci or auto [default: the task's]
-    #[arg(long)]
+    /// Who can be asked [default: the task's]
+    #[arg(long, value_parser = ["interactive", "ci", "auto"])]
     pub(crate) mode: Option<String>,
     /// Agents in their order, separated by commas [default: the task's]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]

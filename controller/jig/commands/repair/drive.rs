@@ -29,7 +29,7 @@ use tokio::sync::OnceCell;
 use super::door::LabDoor;
 use super::folders::{HELD_OUT, ORIGIN, Origin, PLAN, TASK, open, policy_of, unusable};
 use super::host::{programs, search_path};
-use super::show::{RowFollower, document, tell};
+use super::show::{RowFollower, document, standing, tell};
 use crate::args::Common;
 use crate::commands::execute::until_signalled;
 use crate::failure::Failure;
@@ -70,7 +70,10 @@ pub(super) fn drive(
         let follow = async {
             let mut stopped = false;
             loop {
-                rows.show_new(&watched, screen)?;
+                if rows.show_new(&watched, screen)? && waiting == Waiting::Await {
+                    let (_, run) = open(path)?;
+                    standing(name, path, &run).iter().for_each(|line| screen.say(line));
+                }
                 if cancel.is_cancelled() && !std::mem::replace(&mut stopped, true) {
                     let why = "a signal asked for it".to_owned();
                     asked.append(&Entry::Request(Request::Stop { why }))?;

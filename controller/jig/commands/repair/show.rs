@@ -1,14 +1,16 @@
 //! Where repair runs stand, and what their journals say.
 
+use std::fs;
+use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
 
 use jig_model::exit;
 use jig_repair::driver_lock::DriverLock;
 use jig_repair::export::{atif, otlp};
-use jig_repair::journal::{Digest, Entry, Journal, Request, Row, SubmittedPatch};
+use jig_repair::journal::{Digest, Entry, Fact, Journal, Request, Row, SubmittedPatch};
 use jig_repair::run::Run;
-use jig_repair::steps::exit_code;
+use jig_repair::steps::{exit_code, look_at, warning};
 use jig_rig::console::escape;
 use serde_json::{Value, json};
 
@@ -41,6 +43,12 @@ pub(super) fn list(common: &Common, screen: &Screen) -> Result<u8, Failure> {
     for row in rows {
         let text = |name: &str| row[name].as_str().map(|text| escape(text.as_bytes()).to_string());
         let (run, state) = (text("run"), text("state").or_else(|| text("error")));
+        let state =
+            state.map(
+                |state| {
+                    if row["warning"].is_string() { format!("{state}, warned") } else { state }
+                },
+            );
         let goal = text("goal").unwrap_or_default();
         screen.out(&format!(
             "{}  {:<18} {goal}",
@@ -61,10 +69,12 @@ pub(super) fn document(name: &str, run: &Run) -> Value {
         "ended": run.ended.is_some(),
         "exit_code": run.ended.map(|_| exit_code(run)),
         "why": run.why,
+        "warning": run.ended.and_then(|_| warning(run)),
+        "look_at": run.ended.map(|_| look_at(name, run)),
         "iteration": run.iteration,
         "tests": counts,
-        "waits": run.waits.as_ref().map(|digest| format!("sha256:{digest}")),
-        "waits_for": run.waits.as_ref().map(|_| if run.waits_for_patch() { "patch" } else { "approval" }),
+        "waits": run.waits.as_ref().filter(|_| !run.is_answered()).map(|digest| format!("sha256:{digest}")),
+        "waits_for": run.waits.as_ref().filter(|_| !run.is_answered()).map(|_| if run.waits_for_patch() { "patch" } else { "approval" }),
         "usage": run.usage,
     })
 }
@@ -82,37 +92,59 @@ pub(super) fn status(common: &Common, screen: &Screen, wanted: &str) -> Result<u
 }
 
 /// Says how a run stands in a few lines.
-pub(super) fn tell(screen: &Screen, name: &str, folder: &std::path::Path, run: &Run) {
+pub(super) fn tell(screen: &Screen, name: &str, folder: &Path, run: &Run) {
+    standing(name, folder, run).iter().for_each(|line| screen.out(line));
+}
+
+/// Lines of a patch that are shown where it waits for an approval.
+const SHOWN_LINES: usize = 60;
+
+/// Returns how a run stands: a line, and what can be done.
+pub(super) fn standing(name: &str, folder: &Path, run: &Run) -> Vec<String> {
     let plain = |text: &str| escape(text.as_bytes()).to_string();
-    let state = run.ended.unwrap_or(run.state);
-    screen.out(&format!("{name}: {state} in iteration {}: {}", run.iteration, plain(&run.why)));
+    let state = state_text(run);
+    let mut lines =
+        vec![format!("{name}: {state} in iteration {}: {}", run.iteration, plain(&run.why))];
     if let Some(last) = run.attempts.last() {
         let signature = last.signature.as_deref().unwrap_or("all pass");
-        let counts = last.counts;
-        screen.out(&format!(
-            "  last test: {} of {} passed, {}",
-            counts.passed,
-            counts.total,
-            plain(signature)
-        ));
+        let (passed, total) = (last.counts.passed, last.counts.total);
+        lines.push(format!("  last test: {passed} of {total} passed, {}", plain(signature)));
     }
-    if run.waits_for_patch() && run.ended.is_none() {
-        screen.out("  waits for a patch");
-        screen.out(&format!("  next: jig repair submit {name} PATCH --why TEXT"));
-        screen.out(&format!("    or: jig repair mcp {name}, as the command of an MCP client"));
-        screen.out(&format!("    or: jig repair reject {name} --why TEXT"));
-    } else if let Some(digest) = run.waits.as_ref().filter(|_| run.ended.is_none()) {
+    if run.ended.is_some() {
+        lines.extend(warning(run).map(|warning| format!("  warning: {}", plain(&warning))));
+        lines.extend(look_at(name, run).iter().map(|one| format!("  look at {}", plain(one))));
+        lines.push(format!("  report: {}", folder.join("report.md").display()));
+    } else if run.stop.is_some() || run.is_answered() {
+        if !DriverLock::is_held(folder) {
+            lines.push(format!("  no process drives it; next: jig repair resume {name}"));
+        }
+    } else if run.waits_for_patch() {
+        lines.push("  waits for a patch".to_owned());
+        lines.push(format!("  next: jig repair submit {name} PATCH --why TEXT"));
+        lines.push(format!("    or: jig repair mcp {name}, as the command of an MCP client"));
+        lines.push(format!("    or: jig repair reject {name} --why TEXT"));
+    } else if let Some(digest) = &run.waits {
         if let Some(proposed) = &run.proposed {
             let patch = folder.join("patches").join(format!("{}.diff", proposed.patch));
-            screen.out(&format!("  waits for an approval of {}", patch.display()));
+            lines.push(format!("  waits for an approval of {}", patch.display()));
+            let text = fs::read(&patch).unwrap_or_default();
+            let text = String::from_utf8_lossy(&text);
+            lines.extend(text.lines().take(SHOWN_LINES).map(|line| format!("    {}", plain(line))));
+            if text.lines().nth(SHOWN_LINES).is_some() {
+                lines.push("    ... (the file has all of it)".to_owned());
+            }
         }
-        screen.out(&format!("  next: jig repair approve {name} --digest sha256:{digest}"));
-        screen.out(&format!("    or: jig repair reject {name} --why TEXT"));
-    } else if run.ended.is_some() {
-        screen.out(&format!("  report: {}", folder.join("report.md").display()));
-    } else if !DriverLock::is_held(folder) {
-        screen.out(&format!("  no process drives it; next: jig repair resume {name}"));
+        lines.push(format!("  next: jig repair approve {name} --digest sha256:{digest}"));
+        lines.push(format!("    or: jig repair reject {name} --why TEXT"));
     }
+    lines
+}
+
+/// Returns the state of a run, and whether it is a success that is not proven.
+fn state_text(run: &Run) -> String {
+    let state = run.ended.unwrap_or(run.state);
+    let warned = run.ended.is_some() && warning(run).is_some();
+    if warned { format!("{state}, with a warning,") } else { state.to_string() }
 }
 
 /// Prints the rows of a journal.
@@ -142,18 +174,26 @@ pub(super) fn export(
     Ok(exit::PASS)
 }
 
-/// Follows a run until it ends; ends with its exit code.
+/// Follows a run for as long as a process drives it; ends with its exit code, or with that of a run
+/// that waits.
 pub(super) fn watch(common: &Common, screen: &Screen, wanted: &str) -> Result<u8, Failure> {
     let (name, folder) = find(common, wanted)?;
-    let (journal, mut run) = open(&folder)?;
-    let mut follower = RowFollower::default();
+    let (journal, _) = open(&folder)?;
+    let mut follower = RowFollower { objects: true, ..RowFollower::default() };
     loop {
-        follower.show_new(&journal, screen)?;
-        (_, run) = (run, open(&folder)?.1);
-        if run.ended.is_some() {
+        // Before the journal is read: what its driver wrote last is seen, then.
+        let driven = DriverLock::is_held(&folder);
+        let waits = follower.show_new(&journal, screen)?;
+        let run = open(&folder)?.1;
+        if run.ended.is_some() || !driven {
             follower.show_new(&journal, screen)?;
-            tell(screen, &name, &folder, &run);
-            return Ok(exit_code(&run));
+            if !screen.json() {
+                tell(screen, &name, &folder, &run);
+            }
+            return Ok(if run.ended.is_some() { exit_code(&run) } else { exit::INCONCLUSIVE });
+        }
+        if waits && !run.is_answered() {
+            standing(&name, &folder, &run).iter().for_each(|line| screen.say(line));
         }
         if screen.closed() {
             return Ok(exit::PASS);
@@ -167,16 +207,29 @@ pub(super) fn watch(common: &Common, screen: &Screen, wanted: &str) -> Result<u8
 pub(super) struct RowFollower {
     seq: u64,
     hash: Digest,
+    /// With `--json` rows are shown, too.
+    objects: bool,
 }
 
 impl RowFollower {
-    /// Shows what has happened since the last call.
-    pub(super) fn show_new(&mut self, journal: &Journal, screen: &Screen) -> Result<(), Failure> {
+    /// Shows what has happened since the last call. Tells whether the run has begun to wait.
+    pub(super) fn show_new(&mut self, journal: &Journal, screen: &Screen) -> Result<bool, Failure> {
+        let mut waits = false;
         for row in journal.rows_behind(self.seq, self.hash)? {
-            show_row(screen, &row, true);
+            if self.objects && screen.json() {
+                screen.out_json(&object(&row));
+            } else {
+                show_row(screen, &row, true);
+            }
+            waits |= match &row.entry {
+                Entry::Outcome(outcome) => {
+                    outcome.result.facts.iter().any(|fact| matches!(fact, Fact::Waits { .. }))
+                }
+                _ => false,
+            };
             (self.seq, self.hash) = (row.seq, row.hash);
         }
-        Ok(())
+        Ok(waits)
     }
 }
 

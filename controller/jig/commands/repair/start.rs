@@ -12,14 +12,14 @@ use jig_repair::policy::Policy;
 use jig_repair::redact::Redactor;
 use jig_repair::run::Run;
 use jig_repair::setup::InjectedFaults;
-use jig_repair::task::RepairTask;
+use jig_repair::task::{AgentRef, RepairTask};
 use toml::{Table, Value};
 
 use super::drive::{drive, ended};
 use super::folders::{
     HELD_OUT, ORIGIN, Origin, PLAN, POLICY, TASK, find, make, open, root, unusable,
 };
-use super::host::git_in;
+use super::host::{git_in, search_path};
 use crate::args::{Common, RepairStart};
 use crate::commands::execute::runtime;
 use crate::commands::open_lab;
@@ -29,7 +29,7 @@ use crate::render::Screen;
 /// Begins a run and drives it.
 pub(super) fn start(common: &Common, screen: &Screen, start: RepairStart) -> Result<u8, Failure> {
     let (origin, folder, text) = task_text(&start)?;
-    let text = with_choices(&origin, text, &start)?;
+    let (origin, text) = with_choices(origin, text, &start)?;
     let task = RepairTask::parse(&origin, &text).map_err(|p| Failure::problems(vec![p]))?;
     let plan_text = file(&folder.join(&task.plan), "plan")?;
     check_plan(&folder.join(&task.plan), &plan_text)?;
@@ -48,7 +48,8 @@ pub(super) fn start(common: &Common, screen: &Screen, start: RepairStart) -> Res
     }
     let place: PlaceName = task.board.parse().map_err(|e| Failure::of(Fault::Profile, &e))?;
     open_lab(common)?.catalogue().place(&place)?;
-    let (repo, base) = repository(&folder.join(&task.repo))?;
+    let (repo, base, files) = repository(&folder.join(&task.repo))?;
+    check_programs(&task, &files)?;
     if let Some(path) = policy.as_ref().and_then(|path| path.canonicalize().ok())
         && path.starts_with(&repo)
     {
@@ -130,9 +131,7 @@ pub(super) fn fork(common: &Common, screen: &Screen, from: &str) -> Result<u8, F
     for file in [TASK, PLAN, HELD_OUT, POLICY, ORIGIN] {
         copy(&from.join(file), &path.join(file))?;
     }
-    for folder in ["patches", "images", "results"] {
-        copy_files(&from.join(folder), &path.join(folder))?;
-    }
+    copy_folders(&from, &path, &run)?;
     let lock = DriverLock::take(&path)?;
     let mut fork = journal.fork(seq, &path)?;
     fork.append(&Entry::Request(Request::Resume))?;
@@ -163,12 +162,28 @@ fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
     }
 }
 
-fn copy_files(from: &Path, to: &Path) -> Result<(), Failure> {
+/// Copies what the steps of a run have kept: what they have learnt is in its journal, and names these
+/// files.
+fn copy_folders(from: &Path, to: &Path, run: &Run) -> Result<(), Failure> {
+    let kept = ["patches", "submitted", "images", "results", "coverage"].map(str::to_owned);
+    let iterations = (1..=run.iteration).map(|number| format!("iteration-{number}"));
+    kept.into_iter()
+        .chain(iterations)
+        .try_for_each(|name| copy_all(&from.join(&name), &to.join(&name)))
+}
+
+fn copy_all(from: &Path, to: &Path) -> Result<(), Failure> {
     let Ok(entries) = fs::read_dir(from) else { return Ok(()) };
     fs::create_dir_all(to).map_err(|error| unusable(to, &error))?;
     for entry in entries {
         let entry = entry.map_err(|error| unusable(from, &error))?;
-        copy(&entry.path(), &to.join(entry.file_name()))?;
+        let (path, to) = (entry.path(), to.join(entry.file_name()));
+        let kind = entry.file_type().map_err(|error| unusable(&path, &error))?;
+        if kind.is_dir() {
+            copy_all(&path, &to)?;
+        } else if kind.is_file() {
+            copy(&path, &to)?;
+        }
     }
     Ok(())
 }
@@ -189,7 +204,7 @@ fn task_text(start: &RepairStart) -> Result<(String, PathBuf, String), Failure> 
     ]);
     let goal = start.goal.clone().unwrap_or_else(|| "the tests of the plan pass".to_owned());
     let board = start.board.as_ref().map(ToString::to_string).unwrap_or_default();
-    let task = Table::from_iter([
+    let mut task = Table::from_iter([
         ("version".to_owned(), Value::Integer(1)),
         ("goal".to_owned(), Value::String(goal)),
         ("repo".to_owned(), text(start.repo.as_deref().unwrap_or(Path::new(".")))),
@@ -198,16 +213,27 @@ fn task_text(start: &RepairStart) -> Result<(String, PathBuf, String), Failure> 
         ("agents".to_owned(), Value::Array(vec![Value::String("templates".to_owned())])),
         ("build".to_owned(), Value::Table(build)),
     ]);
+    if let Some(path) = &start.held_out {
+        task.insert("held-out".to_owned(), text(path));
+    }
+    if let Some(path) = &start.policy {
+        let policy = Table::from_iter([("file".to_owned(), text(path))]);
+        task.insert("policy".to_owned(), Value::Table(policy));
+    }
     Ok(("the arguments".to_owned(), PathBuf::from("."), task.to_string()))
 }
 
 /// Puts the choices of the command line in place of the task's.
-fn with_choices(origin: &str, text: String, start: &RepairStart) -> Result<String, Failure> {
+fn with_choices(
+    origin: String,
+    text: String,
+    start: &RepairStart,
+) -> Result<(String, String), Failure> {
     if start.mode.is_none() && start.agents.is_empty() {
-        return Ok(text);
+        return Ok((origin, text));
     }
     // Mistakes are shown in the text that the user wrote.
-    RepairTask::parse(origin, &text).map_err(|problems| Failure::problems(vec![problems]))?;
+    RepairTask::parse(&origin, &text).map_err(|problems| Failure::problems(vec![problems]))?;
     let mut task: Table = toml::from_str(&text).map_err(|e| Failure::of(Fault::Profile, &e))?;
     if let Some(mode) = &start.mode {
         task.insert("mode".to_owned(), Value::String(mode.clone()));
@@ -225,7 +251,34 @@ fn with_choices(origin: &str, text: String, start: &RepairStart) -> Result<Strin
         }
         task.insert("agents".to_owned(), Value::Array(agents));
     }
-    Ok(task.to_string())
+    Ok((format!("{origin} as changed by the arguments"), task.to_string()))
+}
+
+/// Refuses programs of agents that are not there: a run would only learn it behind its baseline. One
+/// with a relative path is taken from the commit, since an agent works in a work tree of it.
+fn check_programs(task: &RepairTask, files: &[String]) -> Result<(), Failure> {
+    for agent in &task.agents {
+        let AgentRef::Command(command) = agent else { continue };
+        let Some(program) = command.command.first() else { continue };
+        let path = Path::new(program);
+        let (there, help) = if path.is_absolute() {
+            (path.is_file(), "write the path of a program")
+        } else if program.contains('/') {
+            let inside = program.strip_prefix("./").unwrap_or(program);
+            let help = "commit it to the repository, or write its absolute path: an agent works in \
+                        a work tree of the commit";
+            (files.iter().any(|file| file == inside), help)
+        } else {
+            let found =
+                std::env::split_paths(&search_path()).any(|folder| folder.join(program).is_file());
+            (found, "install it, or write its absolute path")
+        };
+        if !there {
+            let words = format!("the program of agent {} is not there: {program}", command.name);
+            return Err(Failure::new(Fault::Usage, words).help(help));
+        }
+    }
+    Ok(())
 }
 
 fn file(path: &Path, what: &str) -> Result<String, Failure> {
@@ -242,8 +295,8 @@ fn check_plan(path: &Path, text: &str) -> Result<(), Failure> {
     plan.map(drop).map_err(|problems| Failure::problems(vec![problems]))
 }
 
-/// Returns the top folder of the repository and the commit that is repaired.
-fn repository(path: &Path) -> Result<(PathBuf, String), Failure> {
+/// Returns the top folder of the repository, the commit that is repaired, and its files.
+fn repository(path: &Path) -> Result<(PathBuf, String, Vec<String>), Failure> {
     let usage = |words: String, help: &str| Failure::new(Fault::Usage, words).help(help);
     let scratch = tempfile::tempdir().map_err(|error| Failure::of(Fault::Lab, &error))?;
     let git = git_in(path, scratch.path());
@@ -262,6 +315,7 @@ fn repository(path: &Path) -> Result<(PathBuf, String), Failure> {
             let words = format!("the repository has changes that no commit has: {first}");
             return Err(usage(words, "commit or stash them: what is repaired is a commit"));
         }
-        Ok((top, head))
+        let files = git.files(&head).await.map_err(|error| Failure::of(Fault::Lab, &error))?;
+        Ok((top, head, files))
     })
 }

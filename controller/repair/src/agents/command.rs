@@ -181,14 +181,19 @@ impl RepairAgent for CommandAgent {
     }
 }
 
+/// Says what a program has printed, behind what else is said.
+fn behind(printed: &str) -> String {
+    if printed.is_empty() { String::new() } else { format!(": {printed}") }
+}
+
 /// Says why a program made no patch.
 #[derive(Debug, thiserror::Error)]
 enum CommandFailure {
     #[error("{0}")]
     Program(String),
-    #[error("it {why}: {printed}")]
+    #[error("it {why}{}", behind(printed))]
     Ended { why: String, printed: String },
-    #[error("it changed nothing: {0}")]
+    #[error("it changed nothing{}", behind(.0))]
     Nothing(String),
     #[error("it removed its work tree")]
     NoTree,

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use crate::journal::{Fact, Outcome, Proposed};
 
 /// Writes a time of the journal as RFC 3339.
-fn rfc3339(time_ms: u64) -> String {
+pub(crate) fn rfc3339(time_ms: u64) -> String {
     let time = Timestamp::from_millisecond(i64::try_from(time_ms).unwrap_or(i64::MAX));
     time.unwrap_or_default().to_string()
 }

@@ -53,7 +53,13 @@ fn whole(trace: &str, root: &str, name: &str, rows: &[Row]) -> Option<Value> {
         }
         _ => None,
     });
+    // What is accepted and not proven is neither an error nor a success.
+    let warned = rows.iter().any(|row| match &row.entry {
+        Entry::Outcome(outcome) => outcome.result.event == Some(RepairEvent::AcceptedWithWarning),
+        _ => false,
+    });
     let status = match end {
+        Some(RepairState::Success) if warned => json!({}),
         Some(RepairState::Success) => json!({ "code": OK }),
         Some(_) => json!({ "code": ERROR }),
         None => json!({}),
@@ -72,6 +78,7 @@ fn whole(trace: &str, root: &str, name: &str, rows: &[Row]) -> Option<Value> {
             text("jig.goal", &contract.goal),
             text("jig.base", &contract.base),
             text("jig.state", end.map_or("", |state| state.as_str())),
+            json!({ "key": "jig.warning", "value": { "boolValue": warned } }),
         ],
         "status": status,
     }))

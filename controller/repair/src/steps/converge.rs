@@ -81,7 +81,12 @@ fn next_event(
             }
         }
     };
-    (event, decision.reason)
+    let said = match event {
+        RepairEvent::HumanReview => "a person has to decide: ",
+        RepairEvent::AcceptedWithWarning => "accepted with a warning, as the mode says: ",
+        _ => "",
+    };
+    (event, said.to_owned() + &decision.reason)
 }
 
 /// Returns the results of the agent whose turn it is: what another one achieved says nothing of it. A

@@ -85,8 +85,11 @@ fn table<'a>(
     findings: &Findings,
 ) -> Option<&'a Located<RawAgent>> {
     let Some(agent) = settings.get(name) else {
-        let near = did_you_mean(name, settings.keys().map(String::as_str));
-        let help = format!("add `[agent.{name}]` with its `{key}`; {near}");
+        let mut help = format!("add `[agent.{name}]` with its `{key}`");
+        if !settings.is_empty() {
+            let near = did_you_mean(name, settings.keys().map(String::as_str));
+            help.push_str(&format!("; {near}"));
+        }
         let message = format!("`[agent.{name}]` is missing");
         findings.add("task::missing-agent", text.at(), message, help);
         return None;
