@@ -41,6 +41,8 @@ pub enum ResultFormat {
     Pytest,
     /// Go's `testing`, run with `-v`.
     Go,
+    /// TeamCity's service messages, of whatever framework.
+    Teamcity,
     /// Markers that the plan declares.
     Markers,
 }
@@ -66,6 +68,7 @@ impl ResultFormat {
             Self::Nuttx => "nuttx",
             Self::Pytest => "pytest",
             Self::Go => "go",
+            Self::Teamcity => "teamcity",
             Self::Markers => "markers",
         }
     }

@@ -269,6 +269,7 @@ impl Choice for ResultFormat {
         ("nuttx", Self::Nuttx),
         ("pytest", Self::Pytest),
         ("go", Self::Go),
+        ("teamcity", Self::Teamcity),
         ("markers", Self::Markers),
     ];
 }

@@ -400,6 +400,7 @@ const ENDS: &[(ResultFormat, &str)] = &[
     (ResultFormat::Nuttx, "`ostest_main: Exiting with status N` and `user_main: Exiting`"),
     (ResultFormat::Pytest, "`N passed in N.NNs` between two rows of `=`"),
     (ResultFormat::Go, "`PASS`, `FAIL` or `ok <package>`"),
+    (ResultFormat::Teamcity, "the end of the last suite, or as many tests as `testCount` says"),
     (ResultFormat::Markers, "the plan's end marker"),
 ];
 

@@ -8,7 +8,7 @@ use jig_model::result::{CaseStatus, ResultFormat};
 use super::choice::Credibility;
 use super::grammar::{FormatSpec, Grammar, NO_SIGNS, starts};
 use super::record::{CaseOutcome, ReportBuilder};
-use super::scan::{is_ident, number};
+use super::scan::{TEAMCITY, is_ident, number};
 use super::tally::{ProgressMarks, add_unnamed, is_marks, labelled};
 use crate::console::lines::ReportLine;
 
@@ -30,6 +30,10 @@ struct CppUTest {
     sure: bool,
     /// How many runs are announced that have not begun.
     runs_left: u64,
+    /// The summary of this run was read.
+    summed: bool,
+    /// TeamCity's messages name the cases: they are the report.
+    named_elsewhere: bool,
     marks: ProgressMarks,
 }
 
@@ -62,9 +66,7 @@ impl Grammar for CppUTest {
             return true;
         }
         if let Some((run, of)) = run_head(text) {
-            // A run that has begun has an end of its own.
-            self.runs_left = of.saturating_sub(run);
-            record.goes_on();
+            self.begin_run(run, of, record);
         } else if let Some(summary) = summary(text) {
             self.end(&summary, line, record);
         } else if let Some(name) = failure(text) {
@@ -108,6 +110,9 @@ impl Grammar for CppUTest {
 
     /// Counts progress marks, and keeps the message of a failing check.
     fn prose(&mut self, text: &str, record: &mut ReportBuilder) {
+        // In front of all of its own cases.
+        let first = record.len() == 0 && self.marks.is_empty();
+        self.named_elsewhere |= first && text.contains(TEAMCITY);
         self.marks.prose(text);
         if let Some((name, lines)) = &mut self.explaining {
             *lines += 1;
@@ -118,7 +123,8 @@ impl Grammar for CppUTest {
     }
 
     fn credibility(&self) -> Credibility {
-        if self.sure { Credibility::Report } else { Credibility::Guess }
+        let counts = self.sure && !self.named_elsewhere;
+        if counts { Credibility::Report } else { Credibility::Guess }
     }
 
     fn closed(&self, line: &ReportLine<'_>) -> bool {
@@ -135,22 +141,24 @@ impl Grammar for CppUTest {
 }
 
 impl CppUTest {
+    /// A run that has begun has an end of its own, and cases that are told apart.
+    fn begin_run(&mut self, run: u64, of: u64, record: &mut ReportBuilder) {
+        if run > 1 {
+            if !self.summed {
+                record.remark(format!("run {run} begins before the end of the last"));
+            }
+            record.begin_run("run", run);
+            *self = Self { named_elsewhere: self.named_elsewhere, ..Self::default() };
+        }
+        self.runs_left = of.saturating_sub(run);
+        record.goes_on();
+    }
+
     fn end(&mut self, summary: &Summary, line: &ReportLine<'_>, record: &mut ReportBuilder) {
-        if record.ended() {
+        if std::mem::replace(&mut self.summed, true) {
             record.begins_again();
         }
-        let cases = summary.ran + summary.ignored;
-        if summary.tests != cases + summary.filtered {
-            let Summary { tests, ran, ignored, filtered, .. } = summary;
-            record.remark(format!(
-                "{tests} tests are not {ran} ran, {ignored} ignored and {filtered} filtered out"
-            ));
-        }
-        record.plan(cases);
-        record.claim(summary.failures);
-        if summary.bad {
-            record.claim_any();
-        }
+        let cases = summary.claim(record);
         if !self.verbose {
             self.marks.check(cases, summary.ignored, record);
             let failed = record.count(CaseStatus::Fail);
@@ -180,7 +188,7 @@ fn decide(
 }
 
 /// Reads the numbers in `Test run 1 of 2`, with which each of several runs begins.
-fn run_head(text: &str) -> Option<(u64, u64)> {
+pub(super) fn run_head(text: &str) -> Option<(u64, u64)> {
     let (run, of) = text.strip_prefix("Test run ")?.split_once(" of ")?;
     Some((number(run)?, number(of)?))
 }
@@ -214,18 +222,38 @@ fn failure(text: &str) -> Option<String> {
     Some(inside.unwrap_or(named).replacen(", ", "::", 1))
 }
 
-struct Summary {
+/// CppUTest's last line.
+pub(super) struct Summary {
     bad: bool,
     failures: u64,
     tests: u64,
-    ran: u64,
-    ignored: u64,
+    pub(super) ran: u64,
+    pub(super) ignored: u64,
     filtered: u64,
+}
+
+impl Summary {
+    /// Adds what it says to the report, and returns the number of cases.
+    pub(super) fn claim(&self, record: &mut ReportBuilder) -> u64 {
+        let Self { tests, ran, ignored, filtered, .. } = self;
+        let cases = ran + ignored;
+        if *tests != cases + filtered {
+            record.remark(format!(
+                "{tests} tests are not {ran} ran, {ignored} ignored and {filtered} filtered out"
+            ));
+        }
+        record.plan(cases);
+        record.claim(self.failures);
+        if self.bad {
+            record.claim_any();
+        }
+        cases
+    }
 }
 
 /// Reads `OK (3 tests, 2 ran, 5 checks, 1 ignored, 0 filtered out, 2 ms)`, or the same behind
 /// `Errors (1 failures, ` or `Errors (ran nothing, `.
-fn summary(text: &str) -> Option<Summary> {
+pub(super) fn summary(text: &str) -> Option<Summary> {
     let (bad, inside) = match text.strip_prefix("OK (") {
         Some(inside) => (false, inside),
         None => (true, text.strip_prefix("Errors (")?),

@@ -10,12 +10,12 @@ use regex::Regex;
 use super::grammar::FormatSpec;
 use super::{
     aunit, catch2, check, cmocka, cpputest, doctest, embunit, golang, greentea, gtest, libtest,
-    nuttx, pytest, tap, unity, ztest,
+    nuttx, pytest, tap, teamcity, unity, ztest,
 };
 use crate::console::lines::ReportLine;
 
 /// All formats but a plan's markers; the first that knows a line counts.
-static FORMATS: [FormatSpec; 17] = [
+static FORMATS: [FormatSpec; 18] = [
     tap::KTAP,
     tap::TAP,
     ztest::ZTEST,
@@ -33,6 +33,7 @@ static FORMATS: [FormatSpec; 17] = [
     nuttx::NUTTX,
     pytest::PYTEST,
     golang::GOLANG,
+    teamcity::SERVICE_MESSAGES,
 ];
 
 /// For each byte, the formats whose first line may begin with it, one bit each.
@@ -176,6 +177,8 @@ mod tests {
             ("== 1 passed in 0.1s ==", ResultFormat::Pytest),
             ("=== RUN   TestA", ResultFormat::Go),
             ("--- PASS: TestA (0.00s)", ResultFormat::Go),
+            ("##teamcity[testStarted name='a']", ResultFormat::Teamcity),
+            ("x##teamcity[testCount count='3']", ResultFormat::Teamcity),
         ] {
             let line = ReportLine::new(text, Span { start: 0, end: 0 }).unwrap();
             let format = FORMATS.iter().find(|format| (format.opens)(&line));

@@ -77,6 +77,10 @@ pub(super) trait Grammar: Debug + Send + Sync {
     fn begins_more(&self, _line: &ReportLine<'_>) -> bool {
         false
     }
+    /// Tells whether a line that opens another format belongs to this report.
+    fn covers(&self, _line: &ReportLine<'_>) -> bool {
+        false
+    }
     /// Tells how much the lines read so far prove.
     fn credibility(&self) -> Credibility {
         Credibility::Report

@@ -46,9 +46,8 @@ fn opens(line: &ReportLine<'_>) -> bool {
 impl Grammar for Gtest {
     fn line(&mut self, line: &ReportLine<'_>, record: &mut ReportBuilder) -> bool {
         let text = line.text;
-        if text.starts_with("Repeating all tests (iteration ") {
-            // What is repeated has an end of its own.
-            record.goes_on();
+        if let Some(iteration) = iteration(text) {
+            self.repeat(iteration, record);
             return true;
         }
         let Some((tag, rest)) = tag(text) else {
@@ -138,6 +137,20 @@ impl Grammar for Gtest {
 }
 
 impl Gtest {
+    /// What is repeated has an end of its own, and cases that are told apart.
+    fn repeat(&mut self, iteration: u64, record: &mut ReportBuilder) {
+        if iteration > 1 {
+            if !record.ended() {
+                record.remark(format!("iteration {iteration} begins before the end of the last"));
+            }
+            record.begin_run("iteration", iteration);
+            *self = Self::default();
+        } else if self.headed {
+            record.begins_again();
+        }
+        record.goes_on();
+    }
+
     fn result(
         &mut self,
         status: CaseStatus,
@@ -179,6 +192,11 @@ impl Gtest {
         record.end();
         true
     }
+}
+
+/// Reads the number in the line with which each of several runs begins.
+fn iteration(text: &str) -> Option<u64> {
+    number(text.strip_prefix("Repeating all tests (iteration ")?.strip_suffix(") . . .")?)
 }
 
 fn tag(text: &str) -> Option<(&str, &str)> {

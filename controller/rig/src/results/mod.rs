@@ -75,6 +75,7 @@ mod record;
 mod scan;
 mod tally;
 mod tap;
+mod teamcity;
 mod unity;
 mod ztest;
 

@@ -186,7 +186,8 @@ impl ReportReader {
         let held = holders(text);
         for line in meanings(text, raw) {
             for spec in opened_by(line, held) {
-                if !self.readings.iter().any(|r| r.family() == Some(spec.family)) {
+                let known = |r: &Reading| r.family() == Some(spec.family) || r.covers(&line);
+                if !self.readings.iter().any(known) {
                     self.begin(spec, &line);
                 }
             }
@@ -269,8 +270,10 @@ impl ReportReader {
         let Some(best) = self.best().filter(told) else { return Default::default() };
         let counted = self.readings.swap_remove(best);
         let standing: Standing = counted.standing();
+        let others: Vec<_> =
+            self.readings.iter().filter(|other| !other.tells_the_same_as(&counted)).collect();
         let (mut report, lines) = counted.finish();
-        for other in &self.readings {
+        for other in others {
             if other.standing().casts_doubt_on(&standing) {
                 let format = other.format().map_or("unknown", ResultFormat::as_str);
                 let (count, end) = (other.decided(), other.standing().ended_at);

@@ -62,6 +62,26 @@ impl Reading {
         self.record.format()
     }
 
+    /// Tells whether a line that opens another format belongs to this report.
+    pub(super) fn covers(&self, line: &ReportLine<'_>) -> bool {
+        match &self.source {
+            Source::Format { grammar, .. } => grammar.covers(line),
+            Source::Markers(_) => false,
+        }
+    }
+
+    /// Tells whether two reports are of the same tests: a framework that prints its own report prints
+    /// TeamCity's messages within it, and both count the same.
+    pub(super) fn tells_the_same_as(&self, other: &Self) -> bool {
+        let formats = [self.format(), other.format()];
+        let Some((end, other_end)) = self.ended_at.zip(other.ended_at) else { return false };
+        formats.contains(&Some(ResultFormat::Teamcity))
+            && self.opened_at < other_end
+            && other.opened_at < end
+            && self.record.tally() == other.record.tally()
+            && !self.record.is_doubtful()
+    }
+
     pub(super) fn decided(&self) -> usize {
         self.record.decided()
     }

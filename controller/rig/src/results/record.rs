@@ -2,6 +2,7 @@
 //!
 //! Owns limits, duplicates, contradictions and events. Knows no result format.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use jig_model::result::{CaseStatus, ResultFormat, TestCase, TestReport};
@@ -60,6 +61,32 @@ impl CaseOutcome<'_> {
     }
 }
 
+/// One of several runs of the same tests, which together are one report.
+#[derive(Debug, Default)]
+struct TestRun {
+    /// How many came before it.
+    earlier: u64,
+    /// What stands behind the names of its cases; nothing behind those of the first run.
+    suffix: String,
+    /// Index of its first case.
+    first: usize,
+    /// Cases that the runs before it announced.
+    planned: Option<u64>,
+    /// Failures that the runs before it claimed.
+    claimed: u64,
+    /// Cases of the runs before it that failed.
+    failing: u64,
+}
+
+impl TestRun {
+    fn name<'a>(&self, name: &'a str) -> Cow<'a, str> {
+        match self.suffix.as_str() {
+            "" => Cow::Borrowed(name),
+            suffix => Cow::Owned(format!("{name}{suffix}")),
+        }
+    }
+}
+
 /// Collects what grammars recognise.
 #[derive(Debug, Default)]
 pub(super) struct ReportBuilder {
@@ -78,6 +105,7 @@ pub(super) struct ReportBuilder {
     /// A failing assertion that no failing case has explained yet.
     assertion: Option<String>,
     remarks: Vec<String>,
+    run: TestRun,
 }
 
 /// Orders outcomes from good to bad. Unfinished is worse than skipped: something ran and
@@ -120,16 +148,36 @@ impl ReportBuilder {
         self.order.clear();
         self.index.clear();
         (self.text_bytes, self.failing, self.planned) = (0, 0, None);
+        self.run = TestRun::default();
         self.ended = false;
+    }
+
+    /// Another run of the same tests begins: its cases have names of their own, and its counts add
+    /// to those of the runs before. `word` is what the framework calls a run.
+    pub(super) fn begin_run(&mut self, word: &str, number: u64) {
+        self.ended = false;
+        let earlier = self.run.earlier + 1;
+        if number != earlier + 1 {
+            self.remark(format!("{word} {number} follows {word} {earlier}"));
+        }
+        self.run = TestRun {
+            earlier,
+            suffix: format!(" ({word} {number})"),
+            first: self.entries.len(),
+            planned: self.planned.take().or(self.run.planned),
+            claimed: self.claimed.unwrap_or(0),
+            failing: self.failing,
+        };
     }
 
     /// A case begins.
     pub(super) fn begin(&mut self, key: &str, name: &str, span: Span) {
         self.reopen();
-        if self.index.contains_key(key) {
-            self.remark(format!("case {} started again", shortened(name, 80)));
-        } else if self.insert(key, name, span).is_some() {
-            let name = shortened(name, MAX_NAME).to_owned();
+        let (key, name) = (self.run.name(key), self.run.name(name));
+        if self.index.contains_key(&*key) {
+            self.remark(format!("case {} started again", shortened(&name, 80)));
+        } else if self.insert(&key, &name, span).is_some() {
+            let name = shortened(&name, MAX_NAME).to_owned();
             self.events.push(ResultEvent::Started { name });
         }
     }
@@ -137,15 +185,16 @@ impl ReportBuilder {
     /// A case's own line says how it ended.
     pub(super) fn decide(&mut self, key: &str, name: &str, outcome: CaseOutcome<'_>, span: Span) {
         self.reopen();
-        self.explain_assertion(name, outcome.status);
-        let found = self.index.get(key).copied();
-        let Some(at) = found.or_else(|| self.insert(key, name, span)) else { return };
+        let (key, name) = (self.run.name(key), self.run.name(name));
+        self.explain_assertion(&name, outcome.status);
+        let found = self.index.get(&*key).copied();
+        let Some(at) = found.or_else(|| self.insert(&key, &name, span)) else { return };
         let Some(entry) = self.entries.get(at) else { return };
         if !entry.decided {
             self.order.push(at);
         } else {
             let old = entry.case.status;
-            let shown = shortened(name, 80);
+            let shown = shortened(&name, 80);
             if old == outcome.status {
                 self.remark(format!("case {shown} reported twice"));
                 return;
@@ -185,8 +234,10 @@ impl ReportBuilder {
 
     /// A summary repeats how a case ended. It can make the case worse, never better.
     pub(super) fn restate(&mut self, key: &str, name: &str, status: CaseStatus, span: Span) {
-        let shown = shortened(name, 80);
-        let known = self.index.get(key).and_then(|&at| Some((at, self.entries.get(at)?)));
+        let known_as = self.run.name(name);
+        let shown = shortened(&known_as, 80);
+        let known =
+            self.index.get(&*self.run.name(key)).and_then(|&at| Some((at, self.entries.get(at)?)));
         match known.map(|(at, entry)| (at, entry.decided, entry.case.status)) {
             Some((_, true, old)) if old == status => {}
             Some((at, decided, old)) => {
@@ -259,7 +310,7 @@ impl ReportBuilder {
 
     /// Adds a line to a case's message, after its result; the event went out without it.
     pub(super) fn explain(&mut self, key: &str, line: &str) {
-        let Some(&at) = self.index.get(key) else { return };
+        let Some(&at) = self.index.get(&*self.run.name(key)) else { return };
         let Some(line) = self.afford_message(line.trim()) else { return };
         let Some(entry) = self.entries.get_mut(at) else { return };
         let message = entry.case.message.get_or_insert_default();
@@ -297,25 +348,41 @@ impl ReportBuilder {
     }
 
     pub(super) fn knows(&self, key: &str) -> bool {
-        self.index.contains_key(key)
+        self.index.contains_key(&*self.run.name(key))
     }
 
     pub(super) fn planned(&self) -> Option<u64> {
-        self.planned
+        self.planned.or(self.run.planned)
     }
 
     pub(super) fn len(&self) -> usize {
         self.entries.len()
     }
 
+    /// Counts results among the cases of this run.
     pub(super) fn count(&self, status: CaseStatus) -> u64 {
-        self.count_from(0, status)
+        self.count_from(self.run.first, status)
     }
 
     /// Counts results among the cases from `first` on.
     pub(super) fn count_from(&self, first: usize, status: CaseStatus) -> u64 {
         let tail = self.entries.get(first..).unwrap_or_default();
         tail.iter().filter(|e| e.decided && e.case.status == status).count() as u64
+    }
+
+    /// Counts passed, failed, skipped and unfinished cases of all runs.
+    pub(super) fn tally(&self) -> [usize; 4] {
+        let mut tally = [0; 4];
+        for entry in &self.entries {
+            let status = if entry.decided { entry.case.status } else { CaseStatus::Unfinished };
+            tally[usize::from(badness(status))] += 1;
+        }
+        tally
+    }
+
+    /// Tells whether something is wrong with the report itself.
+    pub(super) fn is_doubtful(&self) -> bool {
+        !self.remarks.is_empty()
     }
 
     /// Lists the name and result of each case that has one.
@@ -329,31 +396,34 @@ impl ReportBuilder {
         self.count_from(first, CaseStatus::Fail) > 0
     }
 
-    /// The target says once how many cases there are; another number contradicts it.
+    /// The target says once how many cases a run has; another number contradicts it.
     pub(super) fn plan(&mut self, count: u64) {
-        match self.planned {
+        let earlier = self.run.planned.unwrap_or(0);
+        match self.planned.map(|planned| planned.saturating_sub(earlier)) {
             None => self.replan(count),
             Some(old) if old == count => {}
             Some(old) => self.remark(format!("announces {old} cases, then {count}")),
         }
     }
 
-    /// What is known of the plan grew.
+    /// What is known of the plan of this run grew.
     pub(super) fn replan(&mut self, count: u64) {
+        let count = self.run.planned.unwrap_or(0).saturating_add(count);
         if self.planned != Some(count) {
             self.planned = Some(count);
             self.events.push(ResultEvent::Planned(count));
         }
     }
 
-    /// The target's own summary claims failures.
+    /// The target's own summary claims failures of this run.
     pub(super) fn claim(&mut self, failures: u64) {
-        self.claimed = Some(self.claimed.unwrap_or(0).max(failures));
+        let claimed = self.run.claimed.saturating_add(failures);
+        self.claimed = Some(self.claimed.unwrap_or(0).max(claimed));
     }
 
     /// A verdict line says that something failed: at least one failure is claimed.
     pub(super) fn claim_any(&mut self) {
-        self.claim(self.failing.max(1));
+        self.claim((self.failing - self.run.failing).max(1));
     }
 
     pub(super) fn end(&mut self) {
@@ -427,7 +497,8 @@ impl ReportBuilder {
                 self.failing
             ));
         }
-        if let Some(planned) = self.planned
+        let planned = self.planned();
+        if let Some(planned) = planned
             && planned < self.entries.len() as u64
         {
             self.remark(format!("{planned} cases announced, {} seen", self.entries.len()));
@@ -447,7 +518,7 @@ impl ReportBuilder {
         TestReport {
             format: self.format,
             cases,
-            planned: self.planned,
+            planned,
             claimed_failures: self.claimed,
             ended: self.ended,
             remarks: self.remarks,

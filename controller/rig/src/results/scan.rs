@@ -1,5 +1,8 @@
 //! Small matchers that the grammars share.
 
+/// What each of TeamCity's messages begins with.
+pub(super) const TEAMCITY: &str = "##teamcity[";
+
 /// Reads a whole text as a count. More than nine digits is no count of tests.
 pub(super) fn number(text: &str) -> Option<u64> {
     let ok = (1..=9).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());

@@ -123,6 +123,11 @@ impl ProgressMarks {
         known
     }
 
+    /// Tells whether no line of marks was counted.
+    pub(super) fn is_empty(&self) -> bool {
+        self.sure == 0
+    }
+
     /// Counts what may be marks at both ends of a line of prose.
     pub(super) fn prose(&mut self, text: &str) {
         let ahead = text.bytes().take_while(|&byte| is_mark(byte)).count();

@@ -12,6 +12,7 @@ mod contradictions;
 mod cost;
 mod frameworks;
 mod further_runs;
+mod teamcity;
 mod transcripts;
 
 use transcripts::{ALL_GREEN, TABLE};
@@ -63,7 +64,8 @@ fn could_be_green(report: &TestReport) -> bool {
 #[test]
 fn transcripts_give_the_expected_reports() {
     let mut wrong = String::new();
-    for (name, transcript, expected) in TABLE.iter().chain(frameworks::TABLE) {
+    let frameworks = frameworks::TABLE.iter().chain(teamcity::TABLE);
+    for (name, transcript, expected) in TABLE.iter().chain(frameworks) {
         let got = brief(&read(transcript));
         if got != *expected {
             wrong += &format!("{name}\n  expected {expected}\n  got      {got}\n");
@@ -436,6 +438,7 @@ fn fragment() -> impl Strategy<Value = Vec<u8>> {
     let lines: Vec<&'static str> = TABLE
         .iter()
         .chain(frameworks::TABLE)
+        .chain(teamcity::TABLE)
         .flat_map(|(_, text, _)| text.split_inclusive('\n'))
         .collect();
     prop_oneof![

@@ -31,6 +31,8 @@ struct Unity {
     prompted: bool,
     /// How many runs are announced that have not begun.
     runs_left: u64,
+    /// The verdict of a run was read, and another run is announced.
+    judged: bool,
     /// Other tests followed a complete summary, so that summaries add up.
     rounds: bool,
     /// The test that `Running x...` announced, and where.
@@ -86,11 +88,7 @@ impl Grammar for Unity {
             return true;
         }
         if let Some((run, of)) = run_head(text) {
-            self.sure = true;
-            // A run that has begun has an end of its own.
-            self.prompted = record.ended() || self.runs_left > 0;
-            self.runs_left = of.saturating_sub(run);
-            record.goes_on();
+            self.begin_run(run, of, record);
             return true;
         }
         if text == PROMPT {
@@ -194,6 +192,22 @@ impl Grammar for Unity {
 }
 
 impl Unity {
+    /// A run that has begun has an end of its own, and the cases of a repetition are told apart.
+    fn begin_run(&mut self, run: u64, of: u64, record: &mut ReportBuilder) {
+        let ended = record.ended() || self.judged;
+        if run > 1 {
+            if !ended {
+                record.remark(format!("run {run} begins before the end of the last"));
+            }
+            record.begin_run("run", run);
+            *self = Self { announces: self.announces, ..Self::default() };
+        }
+        self.sure = true;
+        self.prompted = run == 1 && ended;
+        self.runs_left = of.saturating_sub(run);
+        record.goes_on();
+    }
+
     /// A test that was announced and has no result is unfinished.
     fn close_announced(&mut self, record: &mut ReportBuilder) {
         if let Some((name, span)) = self.announced.take().filter(|_| self.announces) {
@@ -225,7 +239,8 @@ impl Unity {
             }
             _ => {}
         }
-        if self.runs_left == 0 {
+        self.judged = self.runs_left > 0;
+        if !self.judged {
             record.end();
         }
     }

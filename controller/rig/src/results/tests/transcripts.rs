@@ -25,6 +25,7 @@ pub(super) const ALL_GREEN: &[(&str, &str)] = &[
     ("pytest", frameworks::PYTEST),
     ("pytest quiet", frameworks::PYTEST_QUIET),
     ("go", frameworks::GO),
+    ("teamcity", super::teamcity::CPPUTEST),
 ];
 
 const UNITY: &str = "\
