@@ -2,7 +2,7 @@
 //!
 //! What a wait finds depends on the bytes alone and never on how they were cut, but for one thing: a
 //! prompt has no line end, so `$` also matches at the end of what was printed once nothing followed
-//! for [`PAUSE`]. A match consumes up to its end; a wait that fails or is dropped consumes nothing.
+//! for [`PAUSE`]. Control sequences at that end, which switch a colour off, belong to no text. A match consumes up to its end; a wait that fails or is dropped consumes nothing.
 //!
 //! At one offset a rejected pattern wins over an awaited one, unless it needs to see a
 //! further byte to be sure.
@@ -13,6 +13,7 @@ use jig_model::pattern::Pattern;
 use tokio::time::Instant;
 
 use super::follow::{Beyond, FollowError, Follower};
+use super::lines::text_len;
 use super::queue::TransportEnd;
 use super::scan::{PatternSet, Scanner};
 use super::search::{Matched, locate};
@@ -22,6 +23,8 @@ const QUOTE: u64 = 200;
 /// How long nothing may follow where `$` matches in the middle of a line. A line is printed in
 /// milliseconds; a loaded host may hold it up for some hundred.
 pub(crate) const PAUSE: Duration = Duration::from_millis(500);
+/// Bytes of the last output in which a match is looked for that control sequences follow.
+const TAIL: u64 = 64 << 10;
 /// Bytes searched between two checks of the clock.
 const STRIDE: usize = 64 << 10;
 
@@ -133,6 +136,8 @@ pub async fn expect(
     // Once the deadline has passed: how much was committed then.
     let mut last_look = None;
     let mut heard = began;
+    // Where the target has paused behind control sequences, without a match.
+    let mut looked_behind = None;
     loop {
         if last_look.is_none() && Instant::now() >= deadline {
             last_look = Some(follower.state().len);
@@ -149,14 +154,22 @@ pub async fn expect(
             }
             None => {
                 let paused = wait.at_pause();
-                let until = if paused.is_some() { deadline.min(heard + PAUSE) } else { deadline };
+                let looks = paused.is_some() || looked_behind != Some(wait.position);
+                let until = if looks { deadline.min(heard + PAUSE) } else { deadline };
                 let waited = follower.wait_beyond(wait.position);
                 match tokio::time::timeout_at(until, waited).await {
                     Ok(beyond) => beyond?,
-                    Err(_) => match paused.filter(|_| until < deadline) {
-                        Some(found) => return wait.conclude(follower, found),
-                        None => continue,
-                    },
+                    Err(_) if until == deadline => continue,
+                    Err(_) => {
+                        if let Some(found) = paused {
+                            return wait.conclude(follower, found);
+                        }
+                        if let Some(found) = wait.in_front_of_controls(follower)? {
+                            return wait.conclude(follower, found);
+                        }
+                        looked_behind = Some(wait.position);
+                        continue;
+                    }
                 }
             }
         };
@@ -235,6 +248,36 @@ impl Wait<'_> {
         let wanted = || self.wanted.clone().finish().first().map(|&hit| ExpectMatch::Wanted(hit));
         let refused = self.refused.clone().finish().first().map(|&hit| ExpectMatch::Refused(hit));
         refused.or_else(wanted)
+    }
+
+    /// Returns what would match if the output ended in front of the control sequences at its end, and
+    /// moves to there.
+    fn in_front_of_controls(
+        &mut self,
+        follower: &Follower,
+    ) -> Result<Option<ExpectMatch>, FollowError> {
+        let from = self.from.max(self.position.saturating_sub(TAIL));
+        let mut output = vec![0; (self.position - from) as usize];
+        let len = follower.read_at(from, &mut output)?;
+        let text = &output[..text_len(&output[..len])];
+        if text.len() == len {
+            return Ok(None);
+        }
+        let before = follower.byte_before(from)?;
+        let found = |set: &PatternSet| {
+            let mut scanner = Scanner::new(set, before);
+            let mut rest = text;
+            while !rest.is_empty() {
+                rest = &rest[scanner.scan(rest).used..];
+            }
+            scanner.finish().first().copied()
+        };
+        let refused = found(self.reject).map(ExpectMatch::Refused);
+        let found = refused.or_else(|| found(self.any).map(ExpectMatch::Wanted));
+        if found.is_some() {
+            self.position = from + text.len() as u64;
+        }
+        Ok(found)
     }
 
     /// Ends the wait by a match that ends where it has come to.

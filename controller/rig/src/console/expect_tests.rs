@@ -139,6 +139,42 @@ async fn a_prompt_without_a_line_end_ends_where_the_target_pauses() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_prompt_ends_in_front_of_the_sequence_that_ends_its_colour() {
+    let none = set(&[]);
+    for (output, pattern, end) in [
+        ("boot\r\n\x1b[32m> \x1b[0m", "> $", Some(13)),
+        ("boot\r\n\x1b[1;32muart:~$ \x1b[m\x1b[K", r"uart:~\$ $", Some(21)),
+        ("\x1b[32m> \x1b[0", "> $", Some(7)),
+        ("boot\x1b[0m> ", "boot$", None),
+        ("> \x1b[0mbusy", "> $", None),
+        ("> \x1b[0m", "^>$", None),
+    ] {
+        let mut fake = Fake::new();
+        fake.print(output.as_bytes());
+        let mut follower = fake.follow();
+        let began = Instant::now();
+        let matched = expect(&mut follower, &set(&[pattern]), &none, soon()).await;
+        assert_eq!(matched.as_ref().ok().map(|m| m.end), end, "{output:?} {matched:?}");
+        assert_eq!(began.elapsed() == PAUSE, end.is_some(), "{output:?}");
+        assert_eq!(follower.cursor(), end.unwrap_or(0));
+    }
+    // The sequence may come later than the prompt, and what is refused counts first.
+    let mut fake = Fake::new();
+    fake.print(b"\x1b[32m> ");
+    let mut follower = fake.follow();
+    let any = set(&["> $"]);
+    let waited = async {
+        tokio::time::sleep(PAUSE / 2).await;
+        fake.print(b"\x1b[0m");
+    };
+    let (matched, ()) = tokio::join!(expect(&mut follower, &any, &none, soon()), waited);
+    assert_eq!(matched.unwrap().end, 7);
+    follower.seek(0);
+    let refused = expect(&mut follower, &any, &set(&[">  ?$"]), soon()).await.unwrap_err();
+    assert!(matches!(refused, ExpectError::Rejected { .. }), "{refused}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_dropped_wait_consumes_nothing() {
     let mut fake = Fake::new();
     fake.print(b"lo");

@@ -11,6 +11,10 @@ pub(crate) const MAX_LINE: usize = 4096;
 /// Most prefixes taken off one line: colour, time, thread, level, tag, file and line.
 const MAX_PREFIXES: usize = 6;
 
+/// The bytes of software flow control.
+const XON: u8 = 0x11;
+const XOFF: u8 = 0x13;
+
 /// Where a line lies in the console's log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Span {
@@ -138,7 +142,16 @@ pub(super) fn plain_rows(bytes: &[u8]) -> Cow<'_, [u8]> {
     without_sequences(bytes, b'\n')
 }
 
+/// A transport's flow control, XON and XOFF, stands between any two bytes of a text.
 fn without_sequences(bytes: &[u8], row_change: u8) -> Cow<'_, [u8]> {
+    if memchr::memchr2(XON, XOFF, bytes).is_none() {
+        return without_escapes(bytes, row_change);
+    }
+    let text: Vec<u8> = bytes.iter().copied().filter(|b| !matches!(*b, XON | XOFF)).collect();
+    Cow::Owned(without_escapes(&text, row_change).into_owned())
+}
+
+fn without_escapes(bytes: &[u8], row_change: u8) -> Cow<'_, [u8]> {
     // Power-on and baud switches of a UART show up as NUL and 0xFF bytes.
     let dirt = bytes.iter().take_while(|&&b| b == 0 || b == 0xff).count();
     let bytes = bytes.get(dirt..).unwrap_or_default();
@@ -199,6 +212,22 @@ fn movement(sequence: &[u8]) -> Option<CursorMovement> {
         }
         _ => None,
     }
+}
+
+/// Measures the text in front of the control sequences that some output ends with.
+pub(super) fn text_len(bytes: &[u8]) -> usize {
+    let (mut at, mut len) = (0, 0);
+    while let Some(&byte) = bytes.get(at) {
+        at += match byte {
+            0x1b => sequence_len(&bytes[at..]),
+            0 | XON | XOFF => 1,
+            _ => {
+                len = at + 1;
+                1
+            }
+        };
+    }
+    len
 }
 
 /// Tells whether a terminal would hide the rest of a line, in a control string without an end.
@@ -462,8 +491,27 @@ mod tests {
             (b"\x1b(Ba\x1b7b\x1b", b"ab"),
             (b"\x1b[12", b""),
             (b"a\x1b[\xffb", b"a\xffb"),
+            (b"\x13\x11t.c:1:a:PASS", b"t.c:1:a:PASS"),
+            (b"\x11\x00t.c:1:a:\x13\x11PASS\x1b[\x130m", b"t.c:1:a:PASS"),
+            (b"\x12\x14ok", b"\x12\x14ok"),
         ] {
             assert_eq!(&*plain(from), to, "{from:?}");
+        }
+    }
+
+    #[test]
+    fn output_ends_in_front_of_the_last_control_sequences() {
+        for (bytes, text) in [
+            (&b"\x1b[32m> \x1b[0m"[..], &b"\x1b[32m> "[..]),
+            (b"> \x1b[0m\x1b[K\x1b]133;B\x07\x00\x11", b"> "),
+            (b"> \x1b[0", b"> "),
+            (b"> \x1b[0m\r\n", b"> \x1b[0m\r\n"),
+            (b"> \x1b[0mx", b"> \x1b[0mx"),
+            (b"> ", b"> "),
+            (b"\x1b[0m", b""),
+            (b"", b""),
+        ] {
+            assert_eq!(&bytes[..text_len(bytes)], text, "{bytes:?}");
         }
     }
 
