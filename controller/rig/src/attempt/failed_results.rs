@@ -17,8 +17,8 @@ use std::os::unix::fs::FileExt as _;
 
 use crate::console::lines::MAX_LINE;
 use crate::console::{
-    PatternSet, candidate, counts_failure, names_failure, pieces, readable, tells_crash,
-    tells_failure,
+    BESIDE, PatternSet, candidate, counts_failure, failed_in_list, may_fail_in_list, names_failure,
+    pieces, readable, tells_crash, tells_failure,
 };
 use crate::judge::ByteRange;
 use crate::results::ReadLines;
@@ -27,6 +27,9 @@ use crate::results::ReadLines;
 const STRIDE: usize = 256 << 10;
 /// How far the pieces of a longer line overlap.
 const OVERLAP: usize = MAX_LINE;
+/// How far around a line the rows beside it are looked for, and the longest row.
+const AROUND: u64 = 2 << 10;
+const ROW: usize = 256;
 /// Longest quote of a line.
 const QUOTE: usize = 200;
 
@@ -106,23 +109,85 @@ pub(super) fn failed_result(
     range: Range<u64>,
     known: &KnownLines<'_>,
 ) -> io::Result<Option<FoundLine>> {
-    find_in_blocks(log, range, |lines, at| search(lines, at, known))
+    let inside = range.clone();
+    let found = find_in_blocks(log, range, |lines, at| {
+        search(lines, at, &mut |span| failed_row(log, &inside, span, known), known).transpose()
+    })?;
+    found.transpose()
 }
 
 /// Searches whole lines, of which the first begins at an offset.
-fn search(lines: &[u8], offset: u64, known: &KnownLines<'_>) -> Option<FoundLine> {
+fn search(
+    lines: &[u8],
+    offset: u64,
+    look_beside: &mut dyn FnMut(&Range<u64>) -> io::Result<Option<FoundLine>>,
+    known: &KnownLines<'_>,
+) -> io::Result<Option<FoundLine>> {
     let mut from = 0;
-    while let Some(hit) = candidate(lines.get(from..)?) {
+    while let Some(hit) = lines.get(from..).and_then(candidate) {
         let hit = from + hit;
         let start = memchr::memrchr2(b'\n', b'\r', &lines[..hit]).map_or(0, |end| end + 1);
         let end = memchr::memchr2(b'\n', b'\r', &lines[hit..]).map_or(lines.len(), |n| hit + n);
         let span = offset + start as u64..offset + end as u64;
         if let Some(text) = failure(&lines[start..end], &span, known) {
-            return Some((span, text));
+            return Ok(Some((span, text)));
+        }
+        if end - start <= ROW && may_fail_in_list(&readable(&lines[start..end])) {
+            let row = look_beside(&span)?;
+            if row.is_some() {
+                return Ok(row);
+            }
         }
         from = end + 1;
     }
-    None
+    Ok(None)
+}
+
+/// Returns the failed row that a line is, or is the head of, by the lines beside it.
+fn failed_row(
+    log: &File,
+    range: &Range<u64>,
+    line: &Range<u64>,
+    known: &KnownLines<'_>,
+) -> io::Result<Option<FoundLine>> {
+    let from = line.start.saturating_sub(AROUND).max(range.start);
+    let to = line.end.saturating_add(AROUND).min(range.end);
+    let mut bytes = vec![0; to.saturating_sub(from) as usize];
+    let mut filled = 0;
+    while filled < bytes.len() {
+        match read_some(log, &mut bytes[filled..], from + filled as u64)? {
+            0 => break,
+            len => filled += len,
+        }
+    }
+    bytes.truncate(filled);
+    let mut rows: Vec<FoundLine> = Vec::new();
+    let mut at = from;
+    for bytes in bytes.split(|byte| matches!(byte, b'\n' | b'\r')) {
+        let span = at..at + bytes.len() as u64;
+        at = span.end + 1;
+        // A row in another report says nothing of this one, but the line itself is not read.
+        if !bytes.is_empty() {
+            rows.push((span, readable(bytes).into_owned()));
+        }
+    }
+    let Some(index) = rows.iter().position(|(span, _)| span.start == line.start) else {
+        return Ok(None);
+    };
+    let texts: Vec<&str> = rows.iter().map(|(_, text)| text.as_str()).collect();
+    let (before, behind) = (&texts[index.saturating_sub(BESIDE)..index], &texts[index + 1..]);
+    let behind = &behind[..behind.len().min(BESIDE)];
+    let found = failed_in_list(before, texts[index], behind).map(|row| rows[index + row].clone());
+    Ok(found.filter(|(span, text)| {
+        let within = |part: &&Range<u64>| part.start < span.end && span.start < part.end;
+        let spelled = known.spelled.iter().find(within).is_some_and(|part| {
+            let cut = |at: u64| text.floor_char_boundary(at.saturating_sub(span.start) as usize);
+            names_failure(&text[cut(part.start)..cut(part.end)])
+        });
+        let excused = known.excused.iter().any(|part| within(&part));
+        let read = known.read.contains(span.start);
+        !(spelled || excused || read || known.allowed.matches(text.as_bytes()))
+    }))
 }
 
 fn failure(line: &[u8], span: &Range<u64>, known: &KnownLines<'_>) -> Option<String> {

@@ -6,15 +6,20 @@ use regex_automata::meta::Regex;
 use regex_automata::util::syntax;
 
 use super::scan::searched_once;
-use super::{crash_evidence, failed_result, framework_lines, result_rows};
+use super::{crash_evidence, failed_result, framework_lines, result_lists, result_rows};
 
 /// Text without which no line tells of a failed result or of a crash. Text in another form is looked
 /// at too, because its letters are not found by a search of bytes: UTF-16, overstrike, full-width
 /// letters.
 static CANDIDATE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let bytes = syntax::Config::new().utf8(false);
-    let parts =
-        [failed_result::HINTS, framework_lines::HINTS, result_rows::HINTS, crash_evidence::HINTS];
+    let parts = [
+        failed_result::HINTS,
+        framework_lines::HINTS,
+        result_lists::HINTS,
+        result_rows::HINTS,
+        crash_evidence::HINTS,
+    ];
     let all = parts.map(|part| format!("(?i-u:{part})")).join("|");
     Regex::builder().configure(searched_once()).syntax(bytes).build(&all).ok()
 });

@@ -16,7 +16,8 @@ use super::counted_failures::counts_only_failures;
 use super::framework_lines::is_framework_failure;
 use super::lines::texts;
 use super::result_rows::is_failed_row;
-use super::words::{Word, listed, words};
+use super::signatures::broken_off;
+use super::words::{Word, listed, names_test, words};
 
 /// Words that a test report has and a log has rarely.
 const ABOUT: &str = "\
@@ -136,7 +137,7 @@ pub(crate) fn tells_failure(line: &str) -> bool {
     if is_log_of_go(line) {
         return false;
     }
-    texts(line, true).any(|text| {
+    texts(line, true).chain(broken_off(line, "FAIL")).any(|text| {
         let report = Report::of(text);
         is_framework_failure(report.text)
             || is_failed_row(report.text)
@@ -190,7 +191,7 @@ pub(super) fn is_of_none(words: &[Word<'_>], at: usize) -> bool {
 
 /// Tells whether a word belongs to test reports: one of them, or the name of a test.
 fn is_about(word: &Word<'_>) -> bool {
-    listed(ABOUT, &word.text) || word.text.starts_with("test_") || word.text.ends_with("_test")
+    listed(ABOUT, &word.text) || word.text.starts_with("test_") || names_test(&word.text)
 }
 
 fn is_hex(text: &str) -> bool {

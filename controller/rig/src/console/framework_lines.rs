@@ -26,6 +26,11 @@ const PATTERNS: &[&str] = &[
     // CoreMark
     r"^\[\d+\]ERROR! .* should be ",
     r"^\s*Errors detected\.?$",
+    // LiteX
+    r"^\s*(?:bus|addr|data) errors: +0*[1-9]\d*/\d+$",
+    r"^Memtest KO$",
+    r"^Memory initialization failed$",
+    r"^BIOS CRC failed \(expected ",
     // memtester
     r"\bFAILURE: 0x[0-9a-f]+ != 0x[0-9a-f]+",
     // subunit

@@ -43,10 +43,12 @@ const PATTERNS: &[&str] = &[
     r"^main(?:\(\))? (?:returned|returns) -?0*[1-9]\d*[.!]?$",
     r"^(?:[\w.-]+ )?(?:self[ -]?)?test(?: [\w.-]+)?(?:\(\))? returned -0*[1-9]\d*[.!]?$",
     r"^test[ _][\w.-]+ ?[:,]? ?rc ?= ?-?0*[1-9]\d*$",
+    // What a test ended with
+    r"\b(?:(?:(?:mem|memory|ram|rom|flash|self|unit|loop|loopback|stress|smoke|sanity|bus|cpu|dma|io|hw|sw)[ _-]?)?tests?|bist)(?: [\w-]+)?[ _.](?:result|status|rc|ret|return|error)(?: (?:code|mask|word|value|bits))? ?[:=] ?(?:0x0*[1-9a-f][0-9a-f]*|-?0*[1-9]\d*)[.!]?$",
 ];
 
 /// Text of which one stands in each such line, unless a word of results does.
-pub(super) const HINTS: &str = r#"" ?: ?false|\bP[=:] ?[0-9]+[ ,;/]+F[=:]|[0-9] good, |tests? (?:could|can|did )|\bWRONG|incorrect|\bbad[.!]?[\r\n]|\bNG|\bNOK|not ok|(?:code|status)[:= ]+-?0*[1-9]|main(?:\(\))? return|test[^\r\n]* returned -|\btest_[a-z0-9_]+: expected |\brc ?= ?-?0*[1-9]|test (?:sequence|run|session|execution) (?:was )?interr"#;
+pub(super) const HINTS: &str = r#"" ?: ?false|\bP[=:] ?[0-9]+[ ,;/]+F[=:]|[0-9] good, |tests? (?:could|can|did )|\bWRONG|incorrect|\bbad[.!]?[\r\n]|\bNG|\bNOK|not ok|(?:code|status)[:= ]+-?0*[1-9]|main(?:\(\))? return|test[^\r\n]* returned -|\btest_[a-z0-9_]+: expected |\brc ?= ?-?0*[1-9]|test (?:sequence|run|session|execution) (?:was )?interr|(?:test|bist)[^\r\n]*[:=] ?-?(?:0x)?0*[1-9a-f]|\b(?:result|tally|summary)s?[:= ]+[0-9]+ ?(?:/|of)"#;
 
 static FAILURES: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let ascii = syntax::Config::new().unicode(false).utf8(false).case_insensitive(true);
@@ -91,7 +93,7 @@ fn is_other_than_expected(line: &str) -> bool {
     name.starts_with("test_") && !name.contains(' ') && pair.is_some_and(|(want, had)| want != had)
 }
 
-fn goes_on(line: &str) -> bool {
+pub(super) fn goes_on(line: &str) -> bool {
     let mut words = line.split(|c: char| !c.is_ascii_alphanumeric());
     words.any(|word| GOES_ON.iter().any(|other| word.eq_ignore_ascii_case(other)))
 }

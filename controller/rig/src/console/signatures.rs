@@ -218,6 +218,20 @@ fn breaks_word(line: &str, at: usize) -> bool {
     }
 }
 
+/// Returns what a failed result within a word is: `[net] rx|FAIL: rtc`. What stands behind its name is
+/// none: `onFAIL: reboot`, `rxFAIL: 3`.
+pub(super) fn broken_off<'a>(line: &'a str, verdict: &str) -> Option<&'a str> {
+    line.match_indices(verdict).find_map(|(at, _)| {
+        let (before, text) = (line.get(..at)?, line.get(at..)?);
+        let word = before.bytes().rev().take_while(u8::is_ascii_alphanumeric).count();
+        let name = word == before.len() && !before.bytes().any(|b| b.is_ascii_digit());
+        let behind = text.trim_start_matches(|c: char| c.is_ascii_uppercase());
+        let joint = [": ", " - "].iter().find_map(|joint| behind.strip_prefix(joint))?;
+        let named = joint.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+        (breaks_word(line, at) && named && !name).then_some(text)
+    })
+}
+
 /// Tells whether no capital follows a small letter in the word that a text begins with.
 fn is_one_word(text: &str) -> bool {
     let word = text.bytes().take_while(u8::is_ascii_alphanumeric);

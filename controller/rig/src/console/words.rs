@@ -63,6 +63,14 @@ pub(super) fn words(text: &str) -> Vec<Word<'_>> {
     words
 }
 
+/// Tells whether a word is the name of a test: `memtest`, but not `fastest`.
+pub(super) fn names_test(word: &str) -> bool {
+    const OTHERS: &str = "\
+        latest fastest greatest shortest lightest brightest hottest wettest softest strictest \
+        smartest slightest contest protest attest detest";
+    word.ends_with("test") && !listed(OTHERS, word)
+}
+
 /// Tells whether a list of words, separated by spaces, holds a word.
 pub(super) fn listed(list: &str, word: &str) -> bool {
     list.split_ascii_whitespace().any(|listed| listed == word)

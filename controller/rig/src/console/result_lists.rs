@@ -1,0 +1,397 @@
+//! Tells whether a line is a failed row of a list or a table, by the lines beside it. Pure.
+//!
+//! # Design
+//! By itself `flash  fail` may be a log line, and `spi 3 1 1` says nothing. A word is a verdict where a
+//! row beside it has a passed verdict in the same place: at the same end of the line, behind the same
+//! joint, in the same field. A number counts failures where the head of its table says so. Two rows in
+//! front of which nothing but a blank or a colon stands may be log lines, so two passed ones are
+//! needed there. A row that passes later under the same name was tried again.
+
+use super::lines::texts;
+use super::result_rows::goes_on;
+use super::words::{listed, words};
+
+/// Text of which one stands in each failed row and in each head of a table, unless a word of results
+/// does.
+pub(super) const HINTS: &str =
+    r"\b(?:ok|good|correct|valid) ?[:=] ?[0-9]+ ?(?:/|of)|[^a-z]bad[^a-z]|\bng\b";
+
+/// Lines that are looked at in front of a line and behind it.
+pub(crate) const BESIDE: usize = 16;
+
+/// Longest name of a row, and longest field.
+const NAME: usize = 48;
+/// Most words of a name.
+const NAME_WORDS: usize = 6;
+/// Longest number that is a count.
+const DIGITS: usize = 9;
+/// Most other lines between the rows of a table.
+const APART: usize = 3;
+
+const PASSED: &str = "pass passed passes ok okay good success successful succeeded";
+const FAILED: &str = "fail failed fails failure nok ng ko bad error";
+/// Verdicts in capitals only.
+const STOPPED: &str = "timeout crash crashed abort aborted hang hung";
+/// Words of a pass that no log has in such a place.
+const TESTED: &str = "pass passed";
+/// Words that are also the level of a log.
+const LEVELS: &str = "error bad";
+
+/// Words of a table's head: what counts failures, what counts passes, what its rows are, and what names
+/// a column of verdicts.
+const FAILURES: &str = "fail fails failed failures failing ko nok error errors";
+const PASSES: &str = "pass passes passed passing";
+const GOOD: &str = "ok good succeeded success";
+const ROWS: &str = "test tests testcase case suite module group check name unit";
+const VERDICTS: &str = "result verdict outcome status";
+
+/// Where a verdict stands in its line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// In front of the name, and what stands between them.
+    Front(char),
+    /// Behind the name.
+    Back(char),
+    /// In a field.
+    Field(char, usize),
+}
+
+impl Place {
+    /// Tells whether few log lines have a word in this place.
+    fn is_sure(self) -> bool {
+        matches!(self, Self::Front('[') | Self::Back('[' | '.') | Self::Field(..))
+    }
+}
+
+/// A line with a name and a verdict.
+#[derive(Debug)]
+struct Row<'a> {
+    name: &'a str,
+    place: Place,
+    passed: bool,
+    /// The verdict is one that tests have and logs have not.
+    tested: bool,
+}
+
+/// The head of a table with counts.
+#[derive(Debug)]
+struct TableHead {
+    separator: Option<char>,
+    /// Columns, counted from the right, that hold counts, and those of them that count failures.
+    counts: Vec<usize>,
+    failures: Vec<usize>,
+}
+
+/// Tells whether a line may be a failed row, or the head of a table with one.
+pub(crate) fn may_fail_in_list(line: &str) -> bool {
+    texts(line, true).any(|text| {
+        failed_row(text).is_some() || table_head(text).is_some() || share(text).is_some()
+    })
+}
+
+/// Finds the failed row that a line is, or is the head of, among the lines `before` it (the last one
+/// comes last) and those `behind` it. Returns how many lines behind it that row stands.
+pub(crate) fn failed_in_list(before: &[&str], line: &str, behind: &[&str]) -> Option<usize> {
+    texts(line, true).enumerate().find_map(|(prefixes, text)| {
+        let row = failed_row(text).filter(|_| !goes_on(line));
+        if row.is_some_and(|row| is_failed_row(&row, prefixes, before, behind)) {
+            return Some(0);
+        }
+        if share(text).is_some_and(|share| is_final(&share, behind)) {
+            return Some(0);
+        }
+        table_head(text).and_then(|head| head.failed_row(behind)).map(|row| row + 1)
+    })
+}
+
+fn is_failed_row(row: &Row<'_>, prefixes: usize, before: &[&str], behind: &[&str]) -> bool {
+    let single = row.place == Place::Back('\0');
+    if single && prefixes > 0 {
+        return false;
+    }
+    let alike = |line: &&str| {
+        let texts: Vec<&str> = texts(line, true).take(if single { 1 } else { 8 }).collect();
+        texts
+            .into_iter()
+            .filter_map(verdict_row)
+            .find(|other| {
+                other.passed
+                    && other.place == row.place
+                    && (!single || first_words_agree(row, other))
+            })
+            .map(|other| (other.name.to_owned(), other.tested))
+    };
+    let front: Vec<_> = before.iter().filter_map(alike).collect();
+    let back: Vec<_> = behind.iter().filter_map(alike).collect();
+    let numbered = |name: &str| without_digits(name) == without_digits(row.name);
+    let retried = back.iter().any(|(name, _)| name == row.name)
+        || front.is_empty() && back.iter().any(|(name, _)| numbered(name));
+    if retried {
+        return false;
+    }
+    if let Place::Field(separator, field) = row.place
+        && before.iter().any(|line| names_verdicts(line, separator, field))
+    {
+        return true;
+    }
+    let mut names: Vec<&str> = Vec::new();
+    for (name, _) in front.iter().chain(&back).filter(|(name, _)| name != row.name) {
+        if !names.contains(&name.as_str()) {
+            names.push(name);
+        }
+    }
+    let tested = row.tested || front.iter().chain(&back).any(|(_, tested)| *tested);
+    let needed = if row.place.is_sure() || tested { 1 } else { 2 };
+    names.len() >= needed
+}
+
+/// `BIST RAM ok` and `BIST FLASH fail`, `ram ok` and `flash fail`.
+fn first_words_agree(row: &Row<'_>, other: &Row<'_>) -> bool {
+    let (one, two) = (row.name.split(' '), other.name.split(' '));
+    let count = one.clone().count();
+    count == two.clone().count() && (count == 1 || one.clone().next() == two.clone().next())
+}
+
+fn without_digits(name: &str) -> String {
+    name.chars().filter(|c| !c.is_ascii_digit()).collect()
+}
+
+fn failed_row(text: &str) -> Option<Row<'_>> {
+    verdict_row(text).filter(|row| !row.passed)
+}
+
+/// Reads a row with one verdict.
+fn verdict_row(text: &str) -> Option<Row<'_>> {
+    let text = text.trim_ascii();
+    let row = field_row(text).or_else(|| front_row(text)).or_else(|| back_row(text))?;
+    let name = row.name;
+    let lettered = name.bytes().any(|b| b.is_ascii_alphabetic());
+    let short = name.len() <= NAME && name.split_ascii_whitespace().count() <= NAME_WORDS;
+    (lettered && short).then_some(row)
+}
+
+/// Tells of a word whether it is a passed or a failed verdict, and one of tests alone.
+fn verdict(word: &str) -> Option<(bool, bool)> {
+    let small = word.to_ascii_lowercase();
+    let capital = word.len() > 1 && !word.bytes().any(|b| b.is_ascii_lowercase());
+    let passed = listed(PASSED, &small);
+    let failed = listed(FAILED, &small) || capital && listed(STOPPED, &small);
+    (passed || failed).then(|| (passed, listed(TESTED, &small)))
+}
+
+/// `ring,pass`, `| 2 | flash | fail |`.
+fn field_row(text: &str) -> Option<Row<'_>> {
+    [',', ';', '|', '\t'].into_iter().find_map(|separator| {
+        let fields: Vec<&str> = fields(text, separator)?;
+        let mut verdicts = fields.iter().enumerate().filter_map(|(at, f)| Some((at, verdict(f)?)));
+        let (at, (passed, tested)) = verdicts.next()?;
+        let named = |field: &&&str| field.bytes().any(|b| b.is_ascii_alphabetic());
+        let name = fields[..at].iter().find(named)?;
+        let place = Place::Field(separator, at);
+        verdicts.next().is_none().then_some(Row { name, place, passed, tested })
+    })
+}
+
+/// Cuts a row into its fields: at least two, and each is short.
+fn fields(text: &str, separator: char) -> Option<Vec<&str>> {
+    if !text.contains(separator) {
+        return None;
+    }
+    let body = text.trim_matches(separator);
+    let fields: Vec<&str> = body.split(separator).map(str::trim_ascii).collect();
+    (fields.len() > 1 && fields.iter().all(|field| field.len() <= NAME)).then_some(fields)
+}
+
+/// `[fail] eth: no link`, `pass: uart0`, `fail - rtc`.
+fn front_row(text: &str) -> Option<Row<'_>> {
+    let (word, joint, rest) = match text.strip_prefix('[') {
+        Some(inside) => {
+            let (word, rest) = inside.split_once(']')?;
+            (word.trim_ascii(), '[', rest)
+        }
+        None => {
+            let len = text.bytes().take_while(u8::is_ascii_alphabetic).count();
+            let (word, rest) = text.split_at_checked(len)?;
+            let joint = joint(&rest[..rest.find(|c: char| c.is_ascii_alphanumeric())?])?;
+            (word, joint, rest)
+        }
+    };
+    let (passed, tested) = verdict(word)?;
+    let is_level = joint != '[' && listed(LEVELS, &word.to_ascii_lowercase());
+    if joint == '\0' || is_level {
+        return None;
+    }
+    // What stands behind the name is a reason.
+    let name = rest.trim_start_matches([' ', '\t', ':', '-']);
+    let name = name.split([':', '(', ',']).next()?.trim_ascii();
+    Some(Row { name, place: Place::Front(joint), passed, tested })
+}
+
+/// `BIST FLASH  fail`, `eth: fail (no link)`, `ram .... [ok]`.
+fn back_row(text: &str) -> Option<Row<'_>> {
+    let words = words(text);
+    let mut end = 0;
+    let mut found = None;
+    for (at, word) in words.iter().enumerate() {
+        let name = &text[..end];
+        let start = end + word.before.len();
+        end = start + word.raw.len();
+        let Some((passed, tested)) = verdict(word.raw).filter(|_| at > 0) else { continue };
+        let denied = words[at - 1].text == "not";
+        if matches!(words[at - 1].text.as_str(), "no" | "never" | "without") || found.is_some() {
+            return None;
+        }
+        let (name, gap) = if denied && at > 1 {
+            let front = text[..start].trim_ascii_end().len() - "not".len();
+            let name = &text[..front];
+            let cut = name.trim_end_matches(|c: char| !c.is_ascii_alphanumeric()).len();
+            (&text[..cut], &text[cut..front])
+        } else {
+            (name, word.before)
+        };
+        let after = &text[end..];
+        let ends = after.trim_matches(['.', '!', ' ', ']', ')']).is_empty()
+            || [" (", ", ", " - ", ": ", "; ", "] "].iter().any(|next| after.starts_with(next));
+        if !ends {
+            return None;
+        }
+        let joint = joint(gap.trim_start_matches([')', ']', '}', '"', '\'']))?;
+        let place = Place::Back(joint);
+        found = Some(Row { name: name.trim_ascii(), place, passed: passed && !denied, tested });
+    }
+    found
+}
+
+/// Names what stands between a name and its verdict; `\0` is a single blank.
+fn joint(gap: &str) -> Option<char> {
+    let inner = gap.trim_ascii();
+    match inner {
+        "" if gap == " " => Some('\0'),
+        "" if gap.is_empty() => None,
+        "" => Some(' '),
+        ":" => Some(':'),
+        "=" => Some('='),
+        "-" | "--" | "->" | "=>" => Some('-'),
+        _ if inner.ends_with(['[', '(']) => Some('['),
+        _ if inner.len() > 1 && inner.bytes().all(|b| matches!(b, b'.' | b' ' | b':')) => Some('.'),
+        _ => None,
+    }
+}
+
+/// Tells whether a line heads a table whose rows have their verdict in a field.
+fn names_verdicts(line: &str, separator: char, field: usize) -> bool {
+    texts(line, true).any(|text| {
+        let Some(fields) = fields(text.trim_ascii(), separator) else { return false };
+        let title =
+            |field: &&str| field.bytes().all(|b| b.is_ascii_alphabetic() || b" _-".contains(&b));
+        let heads = fields.get(field).is_some_and(|name| {
+            let name = name.to_ascii_lowercase();
+            listed(VERDICTS, &name) || ROWS.split(' ').any(|row| name == format!("{row} result"))
+        });
+        heads && fields.iter().all(title)
+    })
+}
+
+/// `suite pass fail skip`.
+fn table_head(text: &str) -> Option<TableHead> {
+    let text = text.trim_ascii();
+    if text.bytes().any(|b| b.is_ascii_digit()) || text.len() > 2 * NAME + NAME {
+        return None;
+    }
+    let separator = [',', ';', '|', '\t'].into_iter().find(|c| text.contains(*c));
+    let small = text.to_ascii_lowercase();
+    let columns = columns(&small, separator);
+    let of = |list: &str| -> Vec<usize> {
+        (0..columns.len()).filter(|&at| listed(list, columns[columns.len() - 1 - at])).collect()
+    };
+    let (failures, passes, good) = (of(FAILURES), of(PASSES), of(GOOD));
+    let rows = columns.first().is_some_and(|first| listed(ROWS, first));
+    let counted = !passes.is_empty() || rows && !good.is_empty();
+    let counts: Vec<usize> = [failures.clone(), passes, good].concat();
+    let named = counts.iter().all(|&at| at + 1 < columns.len());
+    (counted && named && !failures.is_empty()).then_some(TableHead { separator, counts, failures })
+}
+
+fn columns(text: &str, separator: Option<char>) -> Vec<&str> {
+    match separator {
+        Some(c) => text.trim_matches(c).split(c).map(str::trim_ascii).collect(),
+        None => text.split_ascii_whitespace().collect(),
+    }
+}
+
+impl TableHead {
+    /// Finds the first row with a count of failures above zero.
+    fn failed_row(&self, rows: &[&str]) -> Option<usize> {
+        let mut others = 0;
+        for (at, line) in rows.iter().enumerate() {
+            match texts(line, true).find_map(|text| self.failures_of(text)) {
+                Some(0) => others = 0,
+                Some(_) => return Some(at),
+                None if others == APART => return None,
+                None => others += 1,
+            }
+        }
+        None
+    }
+
+    /// Counts the failures of a row.
+    fn failures_of(&self, text: &str) -> Option<u64> {
+        let columns = columns(text.trim_ascii(), self.separator);
+        let count = |from_right: &usize| {
+            let column = columns.len().checked_sub(from_right + 1)?;
+            let text = columns.get(column).filter(|_| column > 0)?;
+            if text.len() > DIGITS { None } else { text.parse::<u64>().ok() }
+        };
+        let named = columns.first()?.bytes().any(|b| b.is_ascii_alphabetic());
+        let whole = self.counts.iter().all(|at| count(at).is_some());
+        (named && whole).then(|| self.failures.iter().filter_map(count).sum())
+    }
+}
+
+/// A share of passes below the whole: `vectors ok: 9/10`.
+#[derive(Debug)]
+struct Share<'a> {
+    label: &'a str,
+    some: u64,
+    whole: u64,
+}
+
+/// Reads a share of several things that are good.
+fn share(text: &str) -> Option<Share<'_>> {
+    let share = any_share(text)?;
+    (share.some < share.whole).then_some(share)
+}
+
+fn any_share(text: &str) -> Option<Share<'_>> {
+    let (label, numbers) = text.trim_ascii().trim_end_matches('.').rsplit_once([':', '='])?;
+    let (some, whole) = numbers.split_once('/').or_else(|| numbers.split_once(" of "))?;
+    let number = |text: &str| {
+        let text = text.trim_ascii();
+        if text.len() > DIGITS { None } else { text.parse().ok() }
+    };
+    let label = label.trim_ascii();
+    let words = words(label);
+    let (last, front) = words.split_last()?;
+    let several = front.last().is_none_or(|word| word.text.ends_with('s'));
+    let good = listed("ok good correct valid", &last.text);
+    let short = front.len() <= NAME_WORDS && good && several;
+    Some(Share {
+        label: Some(label).filter(|_| short)?,
+        some: number(some)?,
+        whole: number(whole)?,
+    })
+}
+
+/// Tells whether no later line of the same label counts more, as one about progress does.
+fn is_final(share: &Share<'_>, behind: &[&str]) -> bool {
+    let more = |text: &str| {
+        any_share(text).is_some_and(|later| {
+            later.label == share.label && later.whole == share.whole && later.some > share.some
+        })
+    };
+    !behind.iter().any(|line| texts(line, true).any(more))
+}
+
+#[cfg(test)]
+#[path = "result_lists_tests.rs"]
+mod tests;

@@ -1,0 +1,132 @@
+//! Lists with a failed row, and output that only resembles one.
+
+use proptest::prelude::*;
+
+use super::super::candidate_lines::candidate;
+use super::*;
+
+/// Finds the failed row of some output, as the search of a log does.
+fn failed(output: &str) -> Option<&str> {
+    let lines: Vec<&str> = output.split(" / ").collect();
+    (0..lines.len()).find_map(|at| {
+        let behind = failed_in_list(&lines[..at], lines[at], &lines[at + 1..])?;
+        assert!(may_fail_in_list(lines[at]), "{}", lines[at]);
+        assert!(candidate(format!("{}\n", lines[at]).as_bytes()).is_some(), "{}", lines[at]);
+        Some(lines[at + behind])
+    })
+}
+
+#[test]
+fn a_word_is_a_verdict_where_a_row_beside_it_passes() {
+    for (output, row) in [
+        ("BIST RAM  ok / BIST ROM  ok / BIST FLASH  fail / BIST end", "BIST FLASH  fail"),
+        ("BIST RAM ok / BIST FLASH fail / BIST ROM ok", "BIST FLASH fail"),
+        ("ram ok / rom ok / flash bad", "flash bad"),
+        ("name,result / ring,pass / spi,fail / end", "spi,fail"),
+        ("name,result / spi,fail", "spi,fail"),
+        ("ring;ok;12 / spi;error;3", "spi;error;3"),
+        ("| 1 | ring | ok | / | 2 | spi | failed |", "| 2 | spi | failed |"),
+        ("[PASS] uart0 / [PASS] rtc / [fail] eth: no link", "[fail] eth: no link"),
+        ("[ ok ] uart0 / [nok ] eth", "[nok ] eth"),
+        ("pass: uart / fail: rtc", "fail: rtc"),
+        ("ok - uart / ok - spi / fail - rtc", "fail - rtc"),
+        ("ram: ok / rom: ok / flash: fail (-5)", "flash: fail (-5)"),
+        ("ram: ok / rom: ok / flash: not ok", "flash: not ok"),
+        ("ram ..... ok / flash ... fail", "flash ... fail"),
+        ("ram [ok] / flash [error]", "flash [error]"),
+        ("ram passed / rom passed / flash failed", "flash failed"),
+        ("uart  OK / spi  OK / eth  TIMEOUT", "eth  TIMEOUT"),
+        (
+            "I (30) post: ram: ok / I (31) post: rom: ok / E (32) post: eth: fail",
+            "E (32) post: eth: fail",
+        ),
+        ("sensor 1: ok / sensor 2: ok / sensor 3: fail", "sensor 3: fail"),
+        // By the head of the table.
+        (
+            "suite     pass fail skip / ring        12    0    0 / spi          3    1    1",
+            "spi          3    1    1",
+        ),
+        ("suite,passed,failed / ring,12,0 / spi,3,1", "spi,3,1"),
+        ("| test | ok | errors | / |------|----|--------| / | spi | 3 | 1 |", "| spi | 3 | 1 |"),
+        ("I (1) t: name pass fail / I (2) t: ring buffer 3 1", "I (2) t: ring buffer 3 1"),
+        // By a share.
+        ("vectors ok: 9/10 / done", "vectors ok: 9/10"),
+        ("ok = 3 of 4", "ok = 3 of 4"),
+    ] {
+        assert_eq!(failed(output), Some(row), "{output}");
+    }
+}
+
+#[test]
+fn words_and_numbers_of_logs_are_no_rows() {
+    for output in [
+        // Nothing beside it passes in the same place.
+        "flash  fail",
+        "spi,fail",
+        "[fail] eth: no link",
+        "mqtt: fail / wifi: ok",
+        "mqtt fail / wifi ok",
+        "wifi connect ok / mqtt publish ok / sd mount fail",
+        "ram: ok / rom: ok / flash - fail",
+        "1: ok / 2: ok / 3: fail",
+        // Tried again.
+        "wifi: ok / dns: ok / mqtt: fail / mqtt: ok",
+        "connect 1: fail / connect 2: ok / connect 3: ok",
+        "link: ok / phy: ok / mqtt: fail, retrying",
+        "link: ok / phy: ok / nvs: fail, using default",
+        // Levels and counters.
+        "ok: sensor / ok: rtc / error: no device",
+        "rx ok: 12 / tx ok: 3 / rx fail: 2",
+        "I: sensor ok / I: rtc ok / E: i2c fail",
+        "hb ok / hb ok / sd fail",
+        // Heads of other tables, and tables without a failure.
+        "iface rx errors drop / eth0 12 3 1",
+        "cmd ok fail / login 3 1",
+        "suite pass fail skip / ring 12 0 0 / spi 4 0 1",
+        "suite pass fail skip / loaded 3 1 of 4 modules",
+        "pass and fail are words / spi 3 1 1",
+        "suite pass fail / a / b / c / d / spi 3 1",
+        "name,result / ring,pass",
+        // Progress.
+        "sectors ok: 3/10 / sectors ok: 10/10",
+        "vectors ok: 10/10",
+        "block ok: 3/10",
+        "battery: 3/10",
+        "fail over links ok",
+    ] {
+        assert_eq!(failed(output), None, "{output}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_lines_are_answered(lines in prop::collection::vec("\\PC{0,40}", 1..6)) {
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        for at in 0..lines.len() {
+            let found = failed_in_list(&lines[..at], lines[at], &lines[at + 1..]);
+            prop_assert!(found.is_none_or(|behind| at + behind < lines.len()));
+        }
+    }
+
+    #[test]
+    fn parts_of_rows_in_any_order_are_answered(
+        lines in prop::collection::vec(prop::collection::vec(
+            prop::sample::select(vec!["ok", "fail", "FAIL", "not ", "pass", " ", "  ", ": ", ",", "|", "[", "]", "ram", "é", "3", "/", "of", "..", "(", ")", "s"]),
+            0..10,
+        ), 1..5)
+    ) {
+        let lines: Vec<String> = lines.iter().map(|parts| parts.concat()).collect();
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        for at in 0..lines.len() {
+            failed_in_list(&lines[..at], lines[at], &lines[at + 1..]);
+        }
+    }
+
+    /// What stands beside a list of passes makes no failure of it.
+    #[test]
+    fn a_list_of_passes_holds_no_failure(names in prop::collection::vec("[a-z]{1,8}", 1..8)) {
+        let rows: Vec<String> = names.iter().map(|name| format!("{name}: ok")).collect();
+        let list = rows.join(" / ");
+        prop_assert_eq!(failed(&list), None);
+    }
+}
