@@ -136,6 +136,17 @@ fn a_run_waits_for_an_approval_that_is_bound_to_what_waits() {
 }
 
 #[test]
+fn an_agent_is_shown_what_repaired_the_same_failure_before() {
+    let workshop = Workshop::new();
+    let project = RepairProject::new(&workshop);
+    let first = format!("test ! -e \"$1/similar.json\" || exit 7\n{MEND}");
+    assert_eq!(repair(&project, SCRIPT, Some(&first)).code(), 0);
+    let second = format!("grep -q 'count >= 8' \"$1/similar.json\" || exit 7\n{MEND}");
+    let ran = repair(&project, SCRIPT, Some(&second));
+    assert_eq!((ran.code(), &ran.json().unwrap()["iterations"]), (0, &Value::from(1)), "{ran}");
+}
+
+#[test]
 fn a_fork_has_the_evidence_of_the_rows_that_it_takes_over() {
     let workshop = Workshop::new();
     let project = RepairProject::new(&workshop);

@@ -20,6 +20,7 @@ pub mod journal;
 pub mod limits;
 pub mod localise;
 pub mod machine;
+mod past;
 pub mod patch;
 pub mod policy;
 pub mod proof;

@@ -2,8 +2,44 @@
 //!
 //! Numbers, addresses, times and folders differ from run to run and are left out; words stay.
 
+use serde::Serialize;
+
 /// Longest text of a line in a signature, in bytes.
 const MAX_LINE: usize = 120;
+
+/// Between the parts of a signature.
+const SEPARATOR: &str = " | ";
+
+/// How like two failures are, the most alike first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Likeness {
+    /// Their signatures are equal.
+    Equal,
+    /// The same line shows them.
+    Line,
+    /// The same tests fail.
+    Tests,
+}
+
+impl Likeness {
+    /// Compares two signatures; nothing where the failures are not alike.
+    pub fn of(one: &str, other: &str) -> Option<Self> {
+        if one == other {
+            return Some(Self::Equal);
+        }
+        let parts = |signature: &str| {
+            let mut parts = signature.splitn(3, SEPARATOR).map(str::to_owned);
+            (parts.next(), parts.next(), parts.next())
+        };
+        let ((_, tests, line), (_, other_tests, other_line)) = (parts(one), parts(other));
+        if line.is_some() && line == other_line {
+            return Some(Self::Line);
+        }
+        // Of two parts the second may be tests or a line: equal it says the same.
+        (tests.is_some() && tests == other_tests).then_some(Self::Tests)
+    }
+}
 
 /// Makes the signature of a failure from its class, the names of the tests that failed, in any
 /// order, and the line that shows it best.
@@ -18,7 +54,7 @@ pub fn signature<'a>(
     let mut parts = vec![class.to_owned()];
     parts.extend((!failed.is_empty()).then(|| failed.join(",")));
     parts.extend(line.map(normalised).filter(|line| !line.is_empty()));
-    parts.join(" | ")
+    parts.join(SEPARATOR)
 }
 
 /// Returns a line without what differs from run to run: each number becomes `#`, each path its last
@@ -90,6 +126,16 @@ mod tests {
         ] {
             assert_eq!(normalised(line), expected, "{line}");
         }
+    }
+
+    #[test]
+    fn failures_are_alike_by_their_line_or_their_tests() {
+        let of = Likeness::of;
+        assert_eq!(of("hang | a | x", "hang | a | x"), Some(Likeness::Equal));
+        assert_eq!(of("hang | a | x", "hang | b | x"), Some(Likeness::Line));
+        assert_eq!(of("hang | a | x", "test_failed | a | y"), Some(Likeness::Tests));
+        assert_eq!(of("hang | a | x", "hang | b | y"), None);
+        assert_eq!(of("hang", "lockup"), None);
     }
 
     #[test]

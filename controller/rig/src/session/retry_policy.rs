@@ -343,8 +343,8 @@ fn with_failure(Believed { mut verdict, failure, .. }: Believed) -> Verdict {
     verdict
 }
 
-/// Returns a note on failed tests that an attempt with a rig failure showed: it does not count, but
-/// a reader of the retry's result wants to know.
+/// Returns a note on failed tests that an attempt with a rig failure showed, or on a report that it
+/// began and did not end: it does not count, but a reader of the retry's result wants to know.
 fn discarded_failure(verdict: &Verdict) -> Option<Note> {
     let failed = verdict.tests.count(CaseStatus::Fail);
     let mut cases = verdict.tests.cases.iter();
@@ -352,7 +352,12 @@ fn discarded_failure(verdict: &Verdict) -> Option<Note> {
         let summary = format!("{failed} failed, first {}", first.name);
         return Some(Note::Shown { cause: Cause::TestFailed, summary });
     }
-    let claimed = verdict.tests.claimed_failures.filter(|&claimed| claimed > 0)?;
+    let claimed = verdict.tests.claimed_failures.filter(|&claimed| claimed > 0);
+    let Some(claimed) = claimed else {
+        let last = verdict.tests.cases.last().filter(|_| !verdict.tests.ended)?;
+        let summary = format!("a report began, and its last result was {}", last.name);
+        return Some(Note::Shown { cause: Cause::ReportIncomplete, summary });
+    };
     let summary = format!("the target's own summary claimed {claimed} failed");
     Some(Note::Shown { cause: Cause::SummaryFailed, summary })
 }

@@ -32,6 +32,8 @@ pub struct RepairDocument {
     pub exit_code: u8,
     /// What was to be reached.
     pub goal: String,
+    /// Signature of the failure without a patch.
+    pub failure: Option<String>,
     /// Commit without a patch.
     pub base: String,
     /// Commit and branch of the repair, where there is one.
@@ -167,6 +169,7 @@ pub(super) fn document(setup: &RepairSetup, run: &Run, repaired: bool) -> Repair
         look_at: look_at(&setup.name, run),
         exit_code: exit_code(run),
         goal: run.contract.goal.clone(),
+        failure: run.baseline.as_ref().map(|baseline| baseline.signature.clone()),
         base: run.contract.base.clone(),
         commit: run.applied.clone().filter(|_| repaired),
         diff,
