@@ -135,7 +135,7 @@ pub(super) struct RetryStep {
 pub(super) struct RetryPolicy {
     /// How many more times the rig may be recovered.
     max_recoveries: u32,
-    /// Whether a test is attempted again for a missing result.
+    /// Whether the known-good image is run after a missing result, and the test attempted again.
     looks_again: bool,
     /// This run has retried for a missing result already.
     asked: bool,
@@ -155,7 +155,7 @@ pub(super) struct RetryPolicy {
 
 impl RetryPolicy {
     /// Begins a run in which the rig may be recovered this often. Zero means a single attempt,
-    /// whose verdict stands.
+    /// whose verdict stands: no known-good image is run, either.
     pub(super) fn new(max_recoveries: u32) -> Self {
         Self {
             max_recoveries,
@@ -202,6 +202,8 @@ impl RetryPolicy {
         match suspicion(&verdict) {
             Suspicion::Neither => self.seen(verdict),
             Suspicion::Rig => self.spoiled(verdict),
+            // Without a retry, the known-good image would decide nothing.
+            Suspicion::Either if !self.looks_again => self.missed(verdict),
             Suspicion::Either => RetryStep { verdict, next: NextAction::Control },
         }
     }
@@ -541,10 +543,9 @@ mod tests {
 
     #[test]
     fn who_wants_one_attempt_gets_one() {
-        for cause in [Cause::Passed, Cause::EmulatorKilled] {
+        for cause in [Cause::Passed, Cause::EmulatorKilled, Cause::Hang, Cause::GuestExit] {
             assert_eq!(amounts_to(0, &[Test(cause)]).cause, cause);
         }
-        assert_eq!(amounts_to(0, &[Test(Cause::Hang), good()]).cause, Cause::Hang);
     }
 
     #[test]
