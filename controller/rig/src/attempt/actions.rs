@@ -122,6 +122,27 @@ impl Actions<'_> {
     }
 }
 
+impl Actions<'_> {
+    /// Says what an action has missed that was cut off after this time; nothing of an action that waits
+    /// neither for text nor for a reset.
+    pub(super) async fn cut_off(
+        &mut self,
+        kind: &ActionKind,
+        after: Duration,
+    ) -> Option<ActionFailure> {
+        match kind {
+            ActionKind::Expect { console, any, .. } => {
+                let missed = self.cut_off_wait(console.as_ref(), any, after).await;
+                Some(missed.unwrap_or_else(|failure| failure))
+            }
+            ActionKind::ExpectReset { console, begins } => {
+                Some(self.cut_off_reset(console.as_ref(), begins.as_ref(), after))
+            }
+            _ => None,
+        }
+    }
+}
+
 fn compile(patterns: &[Pattern]) -> Result<PatternSet, ActionFailure> {
     // The plan was checked, so only a set that is too large as a whole can fail here.
     PatternSet::new(patterns)

@@ -569,6 +569,24 @@ impl ActionExecutor for Performer<'_> {
             done.map(|detail| ActionDone { detail, evidence: Vec::new() })
         })
     }
+
+    fn overdue<'a>(
+        &'a mut self,
+        path: &'a str,
+        action: &'a Action,
+        after: Duration,
+    ) -> BoxFuture<'a, ActionFailure> {
+        Box::pin(async move {
+            let over = workflow::overdue(path, &action.kind);
+            match self.actions.cut_off(&action.kind, after).await {
+                Some(missed) => {
+                    let detail = format!("{}: {}", over.detail, missed.detail);
+                    ActionFailure { detail, ..missed }
+                }
+                None => over,
+            }
+        })
+    }
 }
 
 /// Returns how results are read, according to the waits of the plan.

@@ -72,6 +72,23 @@ pub enum ExpectError {
     Storage(#[source] FollowError),
 }
 
+impl ExpectError {
+    /// Builds the failure of a wait behind the follower's cursor that was cut off after this time.
+    pub(crate) fn cut_off(follower: &Follower, any: &PatternSet, after: Duration) -> Self {
+        let (from, end) = (follower.cursor(), follower.state().len);
+        let start = from.max(end.saturating_sub(QUOTE));
+        match lossy(follower, start, end.max(start)) {
+            Ok(last_bytes) => Self::TimedOut {
+                awaited: any.patterns().to_vec(),
+                after,
+                last_bytes,
+                printed: end.saturating_sub(from),
+            },
+            Err(error) => Self::Storage(error),
+        }
+    }
+}
+
 impl From<FollowError> for ExpectError {
     fn from(error: FollowError) -> Self {
         Self::Storage(error)

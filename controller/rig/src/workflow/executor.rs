@@ -2,6 +2,8 @@
 //!
 //! Owns what an action's end looks like, good or bad. Refuses to know how anything is done.
 
+use std::time::Duration;
+
 use jig_model::plan::{Action, ActionKind};
 use jig_model::protocol::BoxFuture;
 use jig_model::{Cause, Evidence};
@@ -45,23 +47,33 @@ pub trait ActionExecutor: Send {
         action: &'a Action,
     ) -> BoxFuture<'a, Result<ActionDone, ActionFailure>>;
 
-    /// Judges what it means that the plan's time was over during an action, which has been
-    /// dropped. An executor that has seen the board's output can say more than the default.
-    fn overdue(&mut self, path: &str, action: &Action) -> ActionFailure {
-        let cause = match action.kind {
-            ActionKind::Power { .. } | ActionKind::Reset => Cause::PowerFailed,
-            ActionKind::Deploy { .. } => Cause::DeployFailed,
-            ActionKind::HostCommand { .. } => Cause::HostCommandFailed,
-            ActionKind::Boot { .. }
-            | ActionKind::Expect { .. }
-            | ActionKind::ExpectReset { .. }
-            | ActionKind::Send { .. }
-            | ActionKind::WaitForResults { .. }
-            | ActionKind::Assert { .. }
-            | ActionKind::Sleep { .. } => Cause::Hang,
-        };
-        ActionFailure::new(cause, format!("the plan's time was over during {path}"))
+    /// Judges what it means that the plan's time was over during an action, which was dropped after
+    /// this time. An executor that has seen the board's output can say more than the default.
+    fn overdue<'a>(
+        &'a mut self,
+        path: &'a str,
+        action: &'a Action,
+        _after: Duration,
+    ) -> BoxFuture<'a, ActionFailure> {
+        Box::pin(std::future::ready(overdue(path, &action.kind)))
     }
+}
+
+/// Judges, by the kind of an action alone, what it means that the plan's time was over during it.
+pub fn overdue(path: &str, kind: &ActionKind) -> ActionFailure {
+    let cause = match kind {
+        ActionKind::Power { .. } | ActionKind::Reset => Cause::PowerFailed,
+        ActionKind::Deploy { .. } => Cause::DeployFailed,
+        ActionKind::HostCommand { .. } => Cause::HostCommandFailed,
+        ActionKind::Boot { .. }
+        | ActionKind::Expect { .. }
+        | ActionKind::ExpectReset { .. }
+        | ActionKind::Send { .. }
+        | ActionKind::WaitForResults { .. }
+        | ActionKind::Assert { .. }
+        | ActionKind::Sleep { .. } => Cause::Hang,
+    };
+    ActionFailure::new(cause, format!("the plan's time was over during {path}"))
 }
 
 /// Describes in one line what an action does.

@@ -18,7 +18,7 @@ mod table;
 
 pub use built_in::{PlanGenerator, PlanPlanner, RejectUpdates};
 pub use cancel::CancelToken;
-pub use executor::{ActionDone, ActionExecutor, ActionFailure, describe};
+pub use executor::{ActionDone, ActionExecutor, ActionFailure, describe, overdue};
 pub use location::{Depth, Position};
 pub use machine::{Refused, WorkflowMachine};
 pub use planning::{

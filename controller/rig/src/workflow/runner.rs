@@ -68,7 +68,7 @@ pub struct WorkflowOutcome {
 }
 
 /// Runs a plan to its end. Never takes longer than the plan's time-out, apart from what a
-/// dropped future takes to be dropped.
+/// dropped future takes to be dropped, and the executor to judge that.
 pub async fn run(plan: &Plan, cast: Cast<'_>) -> WorkflowOutcome {
     let machine = WorkflowMachine::new((cast.clock)());
     let now = Instant::now();

@@ -96,20 +96,29 @@ impl Actions<'_> {
             }
             ExpectError::Storage(_) => Cause::StorageFailed,
         };
-        let (start, end) = match &error {
-            ExpectError::Rejected { matched, .. } => (matched.start, matched.end),
-            _ => (at, board.lines.get(&console).map_or(at, |l| l.handle.state().borrow().len)),
-        };
-        let mut detail = chain(&error);
-        if cause == Cause::ExpectMissed
-            && let Some(hint) = unmatched(&board, &console, &any, at).await
-        {
-            detail = format!("{detail}; {hint}");
-        }
-        let range = ByteRange { file, start, end, text: detail.clone() };
         let timed_out = !in_vain && matches!(error, ExpectError::TimedOut { .. });
-        let failure = ActionFailure { cause, detail, evidence: vec![range.evidence()] };
+        let failure = failed_wait(&board, &console, (&any, at), (cause, &error)).await;
         Err(if timed_out { board_timeout.judged(&board, failure) } else { failure })
+    }
+
+    /// Says what an expectation has missed that was cut off after this time.
+    pub(super) async fn cut_off_wait(
+        &mut self,
+        console: Option<&ConsoleName>,
+        any: &[Pattern],
+        after: Duration,
+    ) -> Result<ActionFailure, ActionFailure> {
+        let console = self.console(console);
+        let board = Arc::clone(&self.board);
+        let any = compile(any)?;
+        let follower = self.cursor(&console)?;
+        let error = ExpectError::cut_off(follower, &any, after);
+        let at = follower.cursor();
+        let cause = match error {
+            ExpectError::Storage(_) => Cause::StorageFailed,
+            _ => Cause::ExpectMissed,
+        };
+        Ok(failed_wait(&board, &console, (&any, at), (cause, &error)).await)
     }
 
     /// Waits until the driver has reported why the board went off, so that the judge knows.
@@ -303,6 +312,29 @@ impl Actions<'_> {
         }
         Ok(follower)
     }
+}
+
+/// Builds the failure of a wait that began at an offset.
+async fn failed_wait(
+    board: &AttemptBoard,
+    console: &ConsoleName,
+    (any, at): (&PatternSet, u64),
+    (cause, error): (Cause, &ExpectError),
+) -> ActionFailure {
+    let line = board.lines.get(console);
+    let (start, end) = match error {
+        ExpectError::Rejected { matched, .. } => (matched.start, matched.end),
+        _ => (at, line.map_or(at, |line| line.handle.state().borrow().len)),
+    };
+    let mut detail = chain(error);
+    if cause == Cause::ExpectMissed
+        && let Some(hint) = unmatched(board, console, any, at).await
+    {
+        detail = format!("{detail}; {hint}");
+    }
+    let file = line.map(|line| line.file.clone()).unwrap_or_default();
+    let range = ByteRange { file, start, end, text: detail.clone() };
+    ActionFailure { cause, detail, evidence: vec![range.evidence()] }
 }
 
 /// How long a crash handler may take to print the text that the plan expects of it, in board time.

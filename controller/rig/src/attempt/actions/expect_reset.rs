@@ -14,6 +14,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jig_model::pattern::Pattern;
 use jig_model::{Cause, ConsoleName, chain};
@@ -71,10 +72,7 @@ impl Actions<'_> {
                 Ok(()) = state.changed() => (heard, pauses) = (Instant::now(), false),
                 () = sleep_until(heard + PAUSE), if told && !pauses => pauses = true,
                 () = board_timeout.run_out(&board) => {
-                    let failure = missed((seen.is_some(), driver_tells), named, &console, board_timeout);
-                    if seen.is_some() {
-                        board.claim_reset();
-                    }
+                    let failure = self.missed_reset(&console, named, board_timeout.asked());
                     return Err(board_timeout.judged(&board, failure));
                 }
             }
@@ -83,6 +81,34 @@ impl Actions<'_> {
         self.fail_if_crashed().await?;
         self.begin_boot_at(&console, start)?;
         Ok(format!("the target reset itself; its next boot begins at offset {start}"))
+    }
+
+    /// Says what did not come within this time: the reset, or the boot behind it. A reset that came was
+    /// expected nevertheless.
+    fn missed_reset(
+        &mut self,
+        console: &ConsoleName,
+        named: bool,
+        within: Duration,
+    ) -> ActionFailure {
+        let came = self.board.facts().resets.unclaimed().is_some();
+        if came {
+            self.board.claim_reset();
+        }
+        missed((came, self.protocols.control.is_some()), named, console, within)
+    }
+
+    /// Says what the expectation of a reset has missed that was cut off after this time.
+    pub(super) fn cut_off_reset(
+        &mut self,
+        console: Option<&ConsoleName>,
+        begins: Option<&Pattern>,
+        after: Duration,
+    ) -> ActionFailure {
+        let console = self.console(console);
+        let named = begins.is_some() || self.profile.boot_banner.is_some();
+        let after = Duration::from_millis(after.as_millis() as u64);
+        self.missed_reset(&console, named, after)
     }
 
     /// Fails if the target was reset in the handler of a fault, and the plan expects no crash of that
@@ -132,9 +158,8 @@ fn missed(
     (came, told): (bool, bool),
     named: bool,
     console: &ConsoleName,
-    timeout: BoardTimeout,
+    time: Duration,
 ) -> ActionFailure {
-    let time = timeout.asked();
     if came && named {
         let detail = format!(
             "the target reset itself, and behind that the first line of its next boot was not seen \

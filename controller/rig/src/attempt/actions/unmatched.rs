@@ -30,9 +30,8 @@ pub(super) async fn unmatched(
                 format!("it matches on {name}, at byte {at}: {}", console_advice(name))
             });
         }
-        if is_awaited && matches_when_plain(console, patterns, began..len) {
-            let hint = "it matches only without the control sequences that the target prints";
-            return Some(hint.to_owned());
+        if is_awaited && let Some(hidden) = hidden_by(console, patterns, began..len) {
+            return Some(format!("it matches only without the {hidden} that the target prints"));
         }
     }
     None
@@ -45,17 +44,25 @@ async fn first_match(console: &BoardConsole, patterns: &PatternSet, end: u64) ->
     found.first().map(|matched| matched.start)
 }
 
-fn matches_when_plain(
+/// Names what hides the text in a line, if that is what readers of lines leave out.
+fn hidden_by(
     console: &BoardConsole,
     patterns: &PatternSet,
     range: std::ops::Range<u64>,
-) -> bool {
+) -> Option<&'static str> {
     let start = range.start.max(range.end.saturating_sub(SEARCHED));
-    let Ok(reader) = console.handle.follow(start, start) else { return false };
+    let reader = console.handle.follow(start, start).ok()?;
     let mut bytes = vec![0; usize::try_from(range.end - start).unwrap_or(0)];
-    let Ok(len) = reader.read_at(start, &mut bytes) else { return false };
+    let len = reader.read_at(start, &mut bytes).ok()?;
     let mut splitter = LineSplitter::new(start);
-    let mut found = false;
-    splitter.feed(&bytes[..len], |raw| found |= patterns.matches(&plain(raw.bytes)));
-    found || splitter.begun().is_some_and(|raw| patterns.matches(&plain(raw.bytes)))
+    let hidden = |line: &[u8]| {
+        let clean = plain(line);
+        // Where nothing is left out, the line matches only because it is taken for complete.
+        let matches = clean.len() < line.len() && patterns.matches(&clean);
+        let sequences = line.contains(&0x1b);
+        matches.then_some(if sequences { "control sequences" } else { "bytes 0x00 and 0xff" })
+    };
+    let mut found = None;
+    splitter.feed(&bytes[..len], |raw| found = found.or_else(|| hidden(raw.bytes)));
+    found.or_else(|| hidden(splitter.begun()?.bytes))
 }

@@ -168,4 +168,23 @@ async fn a_missed_text_that_stands_elsewhere_is_found_there() {
         assert_eq!(summary.contains("it matches"), !hint.is_empty(), "{summary}");
         assert!(summary.contains(hint), "{hint:?} is not in {summary}");
     }
+    // A prompt that came too late for a pause behind it hides nothing.
+    let short = wait.replace("1s", "300ms");
+    let end = Bench::new(vec![vec![print("up\ngo 1")]]).perform(&plan(&short)).await.unwrap();
+    assert_eq!(end.verdict.cause, Cause::ExpectMissed);
+    assert!(!end.verdict.summary.contains("it matches"), "{}", end.verdict.summary);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_expectation_that_the_plan_cuts_off_says_what_it_missed() {
+    let text = plan("{ power = 'cycle' }, { expect = ['up'] }, { expect = ['OK'] }");
+    let text = text.replace("30s", "2s");
+    let bench = Bench::new(vec![vec![print("up\nunknown command\n> ")]]);
+    let verdict = bench.perform(&text).await.unwrap().verdict;
+    assert_eq!(verdict.cause, Cause::ExpectMissed);
+    let told = "the plan's time was over during s/t/t/expect-2: waited 2.0 s for `OK`; 19 bytes were \
+                printed, the last are \"\\nunknown command\\n> \"";
+    assert_eq!(verdict.summary, told);
+    let range = verdict.evidence.first().map(|found| (found.start, found.end));
+    assert_eq!(range, Some((2, 21)), "{:?}", verdict.evidence);
 }

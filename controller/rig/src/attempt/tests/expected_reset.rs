@@ -99,3 +99,19 @@ async fn the_next_boot_is_known_by_its_banner_or_by_the_text_of_the_plan() {
     let once = vec![print("fake boot\n"), print(GREEN)];
     assert_eq!(Bench::new(vec![once]).cause(&plan(WAITS)).await, Cause::ExpectMissed);
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_expected_reset_is_asked_for_though_the_plan_cuts_off_the_wait() {
+    let text = plan("{ power = 'cycle' }, { expect_reset = true }").replace("30s", "2s");
+    let came = vec![print(HEAD), Beat::Drain, watchdog(), reset_by_target(), print("app 2\n")];
+    for (beats, cause, told) in [
+        (came, Cause::Unconfirmed, "where its next boot begins is not known"),
+        (vec![print(HEAD)], Cause::ExpectMissed, "the target did not reset itself within 2s"),
+    ] {
+        let verdict = bench(beats).perform(&text).await.unwrap().verdict;
+        assert_eq!(verdict.cause, cause, "{}", verdict.summary);
+        let over = "the plan's time was over during s/t/t/expect-reset-1: ";
+        assert!(verdict.summary.starts_with(over), "{}", verdict.summary);
+        assert!(verdict.summary.contains(told), "{}", verdict.summary);
+    }
+}

@@ -29,7 +29,10 @@ impl WorkflowRun<'_> {
             Ok(Ok(done)) => Ok(done.detail),
             Ok(Err(failure)) => Err(Halt::Action(blaming_somebody(failure))),
             Err(Interrupt::Cancelled) => Err(Halt::Cancelled),
-            Err(Interrupt::Overdue) => Err(Halt::Final(self.cast.executor.overdue(&path, action))),
+            Err(Interrupt::Overdue) => {
+                let after = begun.elapsed();
+                Err(Halt::Final(self.cast.executor.overdue(&path, action, after).await))
+            }
         };
         let (failed, detail) = match &ended {
             Ok(detail) => (None, detail.clone()),
