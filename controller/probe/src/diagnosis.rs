@@ -25,6 +25,10 @@ pub(crate) fn fault_at(
 
 /// Says what it means that the registers of what was interrupted could not be saved.
 pub(crate) fn lost_frame(lost: &Interrupted, memory: KnownMemory<'_>) -> String {
+    if memory.is_empty() {
+        // What an emulator prints when it ends has registers only.
+        return format!("fault of unknown cause (registers at {:#010x}, not captured)", lost.at);
+    }
     // Below the lowest memory that is known above it: a stack that grew out of its memory.
     match memory.first_above(lost.at) {
         Some(above) if above - lost.at <= 64 * 1024 => {
@@ -333,5 +337,20 @@ mod tests {
         assert!(story.summary.starts_with("lock-up in "), "{story:#?}");
         let before = "before: bus fault writing 0x60000000";
         assert!(story.status.iter().any(|line| line == before), "{story:#?}");
+    }
+
+    #[test]
+    fn a_stack_that_was_not_captured_is_not_called_outside_of_memory() {
+        let dump = "R00=00000000 R01=00000000 R02=00000000 R03=00000000\n\
+                    R04=00000000 R05=00000000 R06=00000000 R07=00000000\n\
+                    R08=00000000 R09=00000000 R10=00000000 R11=00000000\n\
+                    R12=00000000 R13=2000fed8 R14=fffffff9 R15=00000000\n\
+                    XPSR=60000003 -ZC- A handler\n";
+        let snapshot = crate::parse_register_dump(dump).unwrap();
+        assert_eq!(
+            explain(&snapshot, None, Why::LockUp).summary,
+            "lock-up: call of a null pointer in 0x00000000; after fault of unknown cause (registers \
+             at 0x2000fed8, not captured)"
+        );
     }
 }

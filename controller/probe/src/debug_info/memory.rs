@@ -42,6 +42,11 @@ impl<'a> KnownMemory<'a> {
         Some(u16::from_le_bytes(bytes.try_into().ok()?))
     }
 
+    /// Tells whether nothing was captured.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.snapshot.memory.is_empty()
+    }
+
     /// Returns the first captured address at or above the given one.
     pub(crate) fn first_above(&self, address: u32) -> Option<u32> {
         self.snapshot
