@@ -2,7 +2,8 @@
 //!
 //! Each function of the image is read once from its first to its last byte. A jump, a call or the
 //! computation of a function's address is an edge between two functions; what passes through
-//! pointers in memory is not seen.
+//! pointers in memory is not seen. Assembly may have no symbols of functions: such code is a function
+//! where the handler leads to it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -11,9 +12,13 @@ use super::context::CoreMachine;
 use super::symbols::Symbols;
 use crate::riscv::{CodeFlow, Sweep};
 
-/// Most bytes of code that are read, and the longest handler whose length no symbol tells.
+/// Most bytes of code that are read, and the longest code whose length no symbol tells.
 const MAX_CODE: u64 = 16 << 20;
 const MAX_NAMELESS: u64 = 4 << 10;
+
+/// How often code without symbols that leads to other such code is followed: a vector table, an entry
+/// and a dispatcher are three.
+const MOST_NAMELESS: usize = 8;
 
 /// Addresses of functions that run only in a trap handler.
 #[derive(Debug, Default)]
@@ -73,22 +78,31 @@ impl TrapCode {
         }
         let handler = u64::from(handler);
         let mut ranges: BTreeMap<u64, u64> = symbols.function_ranges().collect();
-        let root = match symbols.function_start(handler) {
-            Some(start) => start,
-            None => {
-                let next = ranges.range(handler..).next().map(|(&start, _)| start);
-                let end = handler + MAX_NAMELESS;
-                ranges.insert(handler, next.map_or(end, |next| next.min(end)));
-                handler
-            }
-        };
+        let root = symbols.function_start(handler).unwrap_or(handler);
         if !symbols.is_executable(root) {
             return Self::default();
         }
-        let edges = edges(symbols, &ranges);
-        let touched = run_from(&edges, root);
-        let called = without_users(&edges, root, &touched, |kind| kind != EdgeKind::Address);
-        let own = without_users(&edges, root, &touched, |_| true);
+        if root == handler {
+            add_nameless(&mut ranges, handler);
+        }
+        let (mut edges, mut touched) = (BTreeSet::new(), BTreeSet::new());
+        for _ in 0..MOST_NAMELESS {
+            let nameless;
+            (edges, nameless) = self::edges(symbols, &ranges);
+            touched = run_from(&edges, root);
+            let reached = nameless.iter().filter(|edge| touched.contains(&edge.from));
+            let code: Vec<u64> =
+                reached.map(|edge| edge.to).filter(|&to| symbols.is_executable(to)).collect();
+            if code.is_empty() {
+                break;
+            }
+            code.into_iter().for_each(|start| add_nameless(&mut ranges, start));
+        }
+        // A reset runs what it enters, too: a handler may begin the program anew there.
+        let mut alone = touched.clone();
+        alone.retain(|&start| start == root || !symbols.is_entry(start));
+        let called = without_users(&edges, root, &alone, |kind| kind != EdgeKind::Address);
+        let own = without_users(&edges, root, &alone, |_| true);
         let range = |&start: &u64| Some(start..*ranges.get(&start)?);
         Self {
             functions: own.iter().filter_map(range).collect(),
@@ -97,6 +111,13 @@ impl TrapCode {
             edges,
         }
     }
+}
+
+/// Adds code that no symbol names: it ends where a function begins.
+fn add_nameless(ranges: &mut BTreeMap<u64, u64>, start: u64) {
+    let next = ranges.range(start + 1..).next().map(|(&next, _)| next);
+    let end = start + MAX_NAMELESS;
+    ranges.entry(start).or_insert(next.map_or(end, |next| next.min(end)));
 }
 
 /// Lists a function and all that it runs.
@@ -181,12 +202,16 @@ enum EdgeKind {
     Address,
 }
 
-fn edges(symbols: &Symbols, ranges: &BTreeMap<u64, u64>) -> BTreeSet<CallEdge> {
+/// Lists the edges between functions, and those that lead to code without a symbol.
+fn edges(
+    symbols: &Symbols,
+    ranges: &BTreeMap<u64, u64>,
+) -> (BTreeSet<CallEdge>, BTreeSet<CallEdge>) {
     let holder = |address: u64| {
         let (&start, &end) = ranges.range(..=address).next_back()?;
         (address < end).then_some(start)
     };
-    let mut edges = BTreeSet::new();
+    let (mut edges, mut nameless) = (BTreeSet::new(), BTreeSet::new());
     let mut budget = MAX_CODE;
     for (&from, &end) in ranges {
         budget = budget.saturating_sub(end - from);
@@ -194,9 +219,13 @@ fn edges(symbols: &Symbols, ranges: &BTreeMap<u64, u64>) -> BTreeSet<CallEdge> {
             break;
         }
         let mut add = |target: u64, kind: EdgeKind| {
-            if let Some(to) = holder(target).filter(|&to| to != from) {
-                edges.insert(CallEdge { from, to, kind });
-            }
+            match holder(target) {
+                Some(to) if to != from => edges.insert(CallEdge { from, to, kind }),
+                None if kind != EdgeKind::Address => {
+                    nameless.insert(CallEdge { from, to: target, kind })
+                }
+                _ => false,
+            };
         };
         let mut sweep = Sweep::default();
         let (mut at, mut falls_through, mut computed) = (from, false, None);
@@ -227,7 +256,7 @@ fn edges(symbols: &Symbols, ranges: &BTreeMap<u64, u64>) -> BTreeSet<CallEdge> {
             add(end, EdgeKind::Jump);
         }
     }
-    edges
+    (edges, nameless)
 }
 
 /// Tells whether an instruction is one that compilers put where a program must not come: the
@@ -248,13 +277,51 @@ mod tests {
         let elf = std::fs::read(fixture(RISCV, "fault-silent")).unwrap();
         let symbols = Symbols::load(&elf).unwrap();
         let ranges = symbols.function_ranges().collect();
-        let edges = edges(&symbols, &ranges);
+        let (edges, _) = edges(&symbols, &ranges);
         let used = |from: &str, to: &str| {
             let to = symbols.address_of(to).unwrap();
             edges_of(&edges, symbols.address_of(from).unwrap()).any(|edge| edge.to == to)
         };
         assert!(used("reset_handler", "runtime_start"));
         assert!(!used("reset_handler", "trap_entry"));
+    }
+
+    /// As assembly does that says nothing of its symbols.
+    #[test]
+    fn code_without_a_symbol_is_the_handlers_where_the_handler_leads_to_it() {
+        let mut elf = std::fs::read(fixture(RISCV, "fault-silent")).unwrap();
+        let addresses = |elf: &[u8]| {
+            let symbols = Symbols::load(elf).unwrap();
+            let address = |name: &str| symbols.address_of(name);
+            ["trap_entry", "trap_report", "on_fault", "print"].map(address)
+        };
+        let [entry, report, fault, print] = addresses(&elf);
+        forget_type(&mut elf, "trap_report");
+        assert_eq!(addresses(&elf), [entry, None, fault, print]);
+        let symbols = Symbols::load(&elf).unwrap();
+        let code = TrapCode::find(&symbols, entry.unwrap() as u32);
+        let held = [entry, report, fault, print].map(|start| code.holds(start.unwrap()));
+        assert_eq!(held, [true, true, true, false]);
+    }
+
+    /// Makes the symbol of a function one without a type.
+    fn forget_type(elf: &mut [u8], name: &str) {
+        use object::read::elf::{ElfFile32, FileHeader as _, SectionHeader as _};
+        const ENTRY: usize = 16;
+        const INFO: usize = 12;
+        let (offset, index) = {
+            let file: ElfFile32<'_> = ElfFile32::parse(&*elf).unwrap();
+            let (end, headers) = (file.endian(), file.elf_section_table());
+            let symbols = headers.symbols(end, &*elf, object::elf::SHT_SYMTAB).unwrap();
+            let is_named = |symbol: &object::elf::Sym32<_>| {
+                use object::read::elf::Sym as _;
+                symbol.name(end, symbols.strings()).is_ok_and(|found| found == name.as_bytes())
+            };
+            let index = symbols.iter().position(is_named).unwrap();
+            let section = headers.section(symbols.section()).unwrap();
+            (section.sh_offset(end) as usize, index)
+        };
+        elf[offset + index * ENTRY + INFO] &= 0xf0;
     }
 
     /// A vector table that jumps to a handler, which calls one of its functions and ends in another.
