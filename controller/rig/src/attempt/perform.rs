@@ -200,6 +200,8 @@ struct Made {
     failure: Option<ActionFailure>,
     /// How often a behaviour was started again.
     restarts: u32,
+    /// What the first of these followed.
+    restarted_after: Option<ActionFailure>,
     /// The image that was put on the board.
     deployed: Option<DeployReport>,
     /// Where the waits of the plan have read to.
@@ -300,6 +302,7 @@ async fn make(
             || failure.as_ref().is_some_and(|f| f.cause == Cause::Cancelled),
         failure: failure.or(off.err()),
         restarts: outcome.restarts,
+        restarted_after: outcome.restarted_after,
         waited_to: after_end::waited_to(&actions.cursors, board.boots()),
         deployed: actions.deployed.take(),
         post_mortem,
@@ -388,7 +391,8 @@ fn observe(
     sights: Sights,
     closed: &mut Closed,
 ) -> Observation {
-    let Made { cancelled, failure, restarts, deployed, post_mortem, waited_to: _ } = made;
+    let Made { cancelled, failure, restarts, restarted_after, deployed, post_mortem, waited_to: _ } =
+        made;
     let file_of = |name| board.lines.get(name).map(|line| line.file.clone()).unwrap_or_default();
     let Sights { results: seen, others } = sights;
     closed.events.drain(..).for_each(|event| board.emit(event));
@@ -436,6 +440,7 @@ fn observe(
         gaps: std::mem::take(&mut closed.gaps),
         failure,
         restarts,
+        restarted_after,
         identity: ImageIdentity {
             read_back: read_back
                 .zip(image)

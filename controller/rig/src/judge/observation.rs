@@ -169,6 +169,8 @@ pub struct Observation {
     pub failure: Option<ActionFailure>,
     /// How often a behaviour was started again.
     pub restarts: u32,
+    /// The failure that the first of these followed.
+    pub restarted_after: Option<ActionFailure>,
     /// Which image ran.
     pub identity: ImageIdentity,
     /// What the debug port found at the end, if it was asked and found something.

@@ -612,12 +612,18 @@ fn suspicious_output(seen: &Observation) -> Option<Verdict> {
     Some(verdict(Cause::SuspiciousOutput, summary, vec![line.evidence()]))
 }
 
-/// A step that needed several starts did not simply work.
+/// A step that needed several starts did not simply work, even if the plan allows them.
 fn restarted(seen: &Observation) -> Option<Verdict> {
     (seen.restarts > 0).then(|| {
         let n = seen.restarts;
         let s = if n == 1 { "" } else { "s" };
-        on_output(seen, Cause::Flaky, format!("everything worked in the end, after {n} restart{s}"))
+        let summary = format!("everything worked in the end, after {n} restart{s}");
+        let mut found = on_output(seen, Cause::Flaky, summary);
+        if let Some(before) = &seen.restarted_after {
+            found.summary = format!("{}; {}", found.summary, before.detail);
+            found.evidence.splice(0..0, before.evidence.iter().cloned());
+        }
+        found
     })
 }
 

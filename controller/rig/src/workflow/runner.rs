@@ -63,6 +63,8 @@ pub struct WorkflowOutcome {
     /// How often a behaviour was started again after it failed. Where this is not zero,
     /// the verdict is never a plain pass.
     pub restarts: u32,
+    /// The failure that led to the first of these, with the name of its step.
+    pub restarted_after: Option<ActionFailure>,
     /// Why it ended before its goal, if it did.
     pub failure: Option<ActionFailure>,
 }
@@ -85,6 +87,7 @@ pub async fn run(plan: &Plan, cast: Cast<'_>) -> WorkflowOutcome {
         starts: 0,
         extra: 0,
         restarts: 0,
+        restarted_after: None,
         proposals: Proposals::default(),
     };
     run.drive().await
@@ -146,6 +149,7 @@ struct WorkflowRun<'a> {
     /// Behaviours of the current step beyond those the plan lists.
     extra: u32,
     restarts: u32,
+    restarted_after: Option<ActionFailure>,
     proposals: Proposals,
     deadline: Instant,
 }
@@ -184,7 +188,8 @@ impl WorkflowRun<'_> {
         let location = self.position.location(&self.plan, state);
         let (fsm, refused) = self.machine.into_parts();
         let record = WorkflowRecord { fsm, refused, location };
-        WorkflowOutcome { state, record, restarts: self.restarts, failure }
+        let Self { restarts, restarted_after, .. } = self;
+        WorkflowOutcome { state, record, restarts, restarted_after, failure }
     }
 
     /// Does what the state calls for, up to and including one move (or a proposal's two).
@@ -347,6 +352,10 @@ impl WorkflowRun<'_> {
         self.position.enter_behavior(self.position.behavior);
         self.starts += 1;
         self.restarts = self.restarts.saturating_add(1);
+        if let (None, Some(step)) = (&self.restarted_after, self.position.step(&self.plan)) {
+            let detail = format!("step {} failed before: {}", step.name, failure.detail);
+            self.restarted_after = Some(ActionFailure { detail, ..failure });
+        }
         // Only the failed attempt's effects help the planner of the next one.
         let last = self.effects.len().saturating_sub(self.queue.current + 1);
         self.effects.drain(..last);
