@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 
 use crate::power_lab::{Asked, Web};
+use crate::serial::terminal;
 use crate::workshop::{Workshop, tied};
 
 /// The kind of all these boards.
@@ -109,6 +110,19 @@ impl Board {
                 thread::spawn(move || pump(&mut stream, |bytes| put(&target, bytes)));
             }
         });
+    }
+
+    /// Puts its console behind a pseudo-terminal, as of a USB adapter; returns its path.
+    pub(crate) fn on_a_tty(&self) -> PathBuf {
+        let (mut far, near, path) = terminal();
+        *lock(&self.0.host) = Some(Box::new(far.try_clone().unwrap()));
+        let target = Arc::clone(&self.0.target);
+        thread::spawn(move || {
+            // While it is open here, the adapter stays when Jig closes the port.
+            let _near = near;
+            pump(&mut far, |bytes| put(&target, bytes));
+        });
+        path
     }
 
     /// Puts its console behind a server that speaks RFC 2217, of which one line resets the board

@@ -39,6 +39,7 @@ mod module_tree;
 mod nothing_left;
 mod offline;
 mod parts;
+mod plans;
 mod power;
 mod power_lab;
 mod power_redfish;

@@ -14,6 +14,7 @@ use crate::fixtures::set_in_profile;
 use crate::manifest::{elf, entries};
 use crate::power_lab::{Simulator, Web, free_address, until_listens};
 use crate::power_transport::serial;
+use crate::serial::tty;
 use crate::workshop::{Ran, Slot, Started, Workshop, until};
 
 /// Writes a rig file of places of that kind, each with what is said of it.
@@ -493,4 +494,35 @@ fn a_verb_says_what_a_place_lacks() {
     );
     let ladder = workshop.run(["recover", "-b", "esp", "--dry-run"]);
     assert!(ladder.out().contains("the place has no debug probe"), "{ladder}");
+}
+
+#[test]
+fn an_expected_reset_is_known_by_the_output_of_a_serial_port() {
+    let _slot = Slot::take();
+    let workshop = Workshop::new();
+    let board = Board::new(&workshop, "one");
+    let web = outlets(&[&board]);
+    let parts = format!(
+        "power = {{ device = \"pdu\", outlet = \"0\" }}\n[[place.console]]\nname = \"uart0\"\n{}\n",
+        tty(&board.on_a_tty())
+    );
+    rig(&workshop, &device(&web), &[("bare", &parts)]);
+    let unseen = "no reset of the target was seen on console uart0 within 2s (this board does not \
+                  tell of resets";
+    for (fixture, begins, timeout, code, words) in [
+        ("self-reset", "true", "60s", 0, "3 tests passed"),
+        ("self-reset", "'^jig-fixture self-reset'", "60s", 0, "3 tests passed"),
+        ("red-before-own-reset", "true", "60s", 1, "first test_keeps_order"),
+        ("unity-pass", "true", "2s", 1, unseen),
+    ] {
+        let plan = format!(
+            "version = 1\nname = \"reset\"\ngoal = \"g\"\ntimeout = \"2m\"\n[[stage]]\nname = \"s\"\n\
+             [[stage.step]]\nname = \"t\"\ngoal = \"g\"\nactions = [{{ power = \"cycle\" }}, \
+             {{ expect_reset = {begins}, timeout = \"{timeout}\" }}, {{ wait_for_results = true }}]\n"
+        );
+        let plan = workshop.write("plan.toml", plan).display().to_string();
+        board.flash(&elf(KIND, fixture));
+        let ran = workshop.run(["test", "-b", "bare", &plan, "--max-recoveries", "0"]);
+        ran.says(code, &[words]);
+    }
 }

@@ -1,0 +1,37 @@
+//! Plans whose steps are started again.
+
+use crate::manifest::elf;
+use crate::workshop::{Slot, Workshop};
+
+const BOARD: &str = "mps2-an385";
+
+/// A plan whose second step finds a text twice, and so works from its second start on.
+fn plan(attempts: u32) -> String {
+    format!(
+        "version = 1\nname = \"again\"\ngoal = \"g\"\ntimeout = \"2m\"\n[[stage]]\nname = \"s\"\n\
+         [[stage.step]]\nname = \"one\"\ngoal = \"g\"\n\
+         actions = [{{ deploy = true }}, {{ power = \"cycle\" }}, {{ expect = '^jig> ' }}]\n\
+         [[stage.step]]\nname = \"two\"\ngoal = \"g\"\nattempts = {attempts}\n\
+         actions = [{{ send = \"echo again\\n\" }}, {{ expect = '^again\\r' }}, \
+         {{ assert = '^again\\r', at_least = 2 }}]\n"
+    )
+}
+
+#[test]
+fn a_step_that_works_when_it_is_started_again_makes_the_run_flaky() {
+    let _slot = Slot::take();
+    let workshop = Workshop::new();
+    let once = "`^again\\r` was printed 1 times, not 2";
+    let again = format!("everything worked in the end, after 1 restart; step two failed before: {once}");
+    for (attempts, code, words) in [(1, 1, once), (2, 5, &*again), (3, 5, &*again)] {
+        let path = workshop.write("plan.toml", plan(attempts)).display().to_string();
+        let image = elf(BOARD, "shell");
+        let json = workshop.path("report.json").display().to_string();
+        let report = format!("json={json}");
+        let args = ["test", "-b", BOARD, &path, "--image", &image, "--report", &report];
+        let ran = workshop.run(args);
+        ran.says(code, &[words]);
+        let report = std::fs::read_to_string(json).unwrap();
+        assert_eq!(report.contains("\"flaky\""), code == 5, "{report}");
+    }
+}
