@@ -306,7 +306,7 @@ mod tests {
 
     /// Makes the symbol of a function one without a type.
     fn forget_type(elf: &mut [u8], name: &str) {
-        use object::read::elf::{ElfFile32, FileHeader as _, SectionHeader as _};
+        use object::read::elf::{ElfFile32, SectionHeader as _};
         const ENTRY: usize = 16;
         const INFO: usize = 12;
         let (offset, index) = {
