@@ -61,6 +61,7 @@ mod repair_control;
 mod repair_diagnosis;
 mod repair_faults;
 mod repair_forged;
+mod repair_guard;
 mod repair_http;
 mod repair_loop;
 mod repair_project;

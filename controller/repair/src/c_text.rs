@@ -24,6 +24,35 @@ pub(crate) fn definitions(file: &str, text: &str) -> Vec<(String, Definition)> {
     found
 }
 
+/// Lists the functions that a file defines, also those inside of `extern "C"` and `namespace`, each with
+/// the words in its parentheses: a macro such as `TEST(Ring, Wraps)` names there what it makes.
+pub(crate) fn function_heads(text: &str) -> Vec<(String, Vec<String>)> {
+    let mut found = Vec::new();
+    let mut head: Vec<(String, u32)> = Vec::new();
+    let mut depth = 0u32;
+    for (token, line) in tokens(text) {
+        match (token.as_str(), depth) {
+            ("{", 0) if head.iter().any(|(word, _)| word == "namespace" || word == "extern")
+                && head.iter().all(|(word, _)| word != ")") => head.clear(),
+            ("{", 0) => {
+                depth = 1;
+                let words = head.iter().skip_while(|(word, _)| word != "(");
+                let words = words.map(|(word, _)| word.clone()).filter(|word| {
+                    word.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+                });
+                found.extend(name_of(&head).map(|(name, _)| (name, words.collect())));
+                head.clear();
+            }
+            ("{", _) => depth += 1,
+            ("}", _) => depth = depth.saturating_sub(1),
+            (";", 0) => head.clear(),
+            (_, 0) => head.push((token, line)),
+            _ => {}
+        }
+    }
+    found
+}
+
 /// Splits a text into names and numbers.
 pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(|word| !word.is_empty())
@@ -201,6 +230,17 @@ fn tokens(text: &str) -> Vec<(String, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn heads_of_functions_are_found_in_namespaces_and_behind_macros() {
+        let text = "extern \"C\" {\nint test_a(void) { if (x) { y(); } return 0; }\n}\n\
+            int declared(void);\nTEST(Ring, Wraps)\n{\n}\nnamespace n {\nstatic void b(int c) {}\n}\n";
+        let found = function_heads(text);
+        let found: Vec<_> =
+            found.iter().map(|(name, words)| (name.as_str(), words.join(" "))).collect();
+        let wanted = [("test_a", "void"), ("TEST", "Ring Wraps"), ("b", "int c")];
+        assert_eq!(found, wanted.map(|(name, words)| (name, words.to_owned())));
+    }
 
     #[test]
     fn what_each_definition_names_is_known_with_its_line() {

@@ -36,6 +36,7 @@ pub mod submit;
 pub mod suspects;
 pub mod task;
 pub mod templates;
+pub mod test_code;
 mod tests_ran;
 
 #[cfg(test)]

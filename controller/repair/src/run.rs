@@ -14,6 +14,7 @@ use crate::journal::{
 use crate::machine::{IllegalRepairEvent, RepairEvent, RepairState, RepairSubState, next};
 use crate::proof::ProofFacts;
 use crate::recovery::{ErrorClass, RecoveryAction};
+use crate::test_code::TestCode;
 
 /// Says why rows are not the journal of a run.
 #[derive(Debug, thiserror::Error)]
@@ -112,6 +113,8 @@ pub struct Run {
     pub strategy: u64,
     /// The baseline.
     pub baseline: Option<FailedBaseline>,
+    /// Which code decides what the tests say.
+    pub test_code: TestCode,
     /// The last proposal.
     pub proposed: Option<Proposed>,
     /// Identities of all proposals.
@@ -239,6 +242,7 @@ impl Run {
     fn learn(&mut self, fact: &Fact) {
         match fact.clone() {
             Fact::Baseline(baseline) => self.baseline = Some(baseline),
+            Fact::TestCode(code) => self.test_code = code,
             Fact::Proposed(proposed) => {
                 self.spend(proposed.usage);
                 // What has shown the failure may still be proposed as its repair.

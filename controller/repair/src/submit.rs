@@ -69,7 +69,7 @@ pub fn submit(
     if run.patches.contains(&id) {
         return Err(SubmitError::Repeated);
     }
-    let refusals = review(&patch, policy).refusals;
+    let refusals = review(&patch, &policy.for_run(run)).refusals;
     if !refusals.is_empty() {
         return Err(SubmitError::Refused(refusals));
     }

@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jig_model::coverage::{CoverageReport, FileCoverage};
 
 use crate::c_text::{Definition, definitions};
+use crate::test_code::plain_name;
 
 /// Lists the functions of test files that were executed without the patch and should have been with it.
 /// `sources` are C files without the patch, by the paths that the reports have.
@@ -39,12 +40,6 @@ pub(crate) fn missing_tests(
         }
     }
     missing
-}
-
-/// Returns the name that the source has: without scopes, and without what a compiler adds to a copy.
-fn plain_name(name: &str) -> &str {
-    let name = name.rsplit("::").next().unwrap_or(name);
-    name.split('.').next().unwrap_or(name)
 }
 
 /// What the sources say of names.

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::convergence::TestCounts;
 use crate::proof::ProofFacts;
 use crate::recovery::{ErrorClass, RecoveryAction};
+use crate::test_code::TestCode;
 
 /// Something that a step found out. Each replaces the earlier one of its kind, unless it says that
 /// it is counted.
@@ -13,6 +14,8 @@ use crate::recovery::{ErrorClass, RecoveryAction};
 pub enum Fact {
     /// How the required tests end without a patch.
     Baseline(FailedBaseline),
+    /// Which code decides what the tests say.
+    TestCode(TestCode),
     /// An agent proposed a patch.
     Proposed(Proposed),
     /// A proposal was refused. Counted.

@@ -7,6 +7,8 @@ use jig_model::{Problems, toml_table};
 
 use super::globs::Globs;
 use super::rules::RULES;
+use crate::run::Run;
+use crate::test_code::TestCode;
 
 /// Version of the policy file that is read.
 const VERSION: u32 = 1;
@@ -60,6 +62,8 @@ pub struct Policy {
     pub approve_flash: bool,
     /// Whether builds run in a sandbox.
     pub sandbox: bool,
+    /// What a run knows of the tests in its repository; no part of the file.
+    pub(super) test_code: TestCode,
 }
 
 impl Default for Policy {
@@ -74,6 +78,7 @@ impl Default for Policy {
             approve_templates: true,
             approve_flash: true,
             sandbox: true,
+            test_code: TestCode::default(),
         }
     }
 }
@@ -91,6 +96,7 @@ impl fmt::Display for Policy {
             for (name, _) in &RULES.protected {
                 writeln!(f, "- {name}")?;
             }
+            self.test_code.files.keys().try_for_each(|file| writeln!(f, "- {file}"))?;
         } else {
             writeln!(f, "These files may change, and no others:")?;
             self.write_allow.texts().try_for_each(|text| writeln!(f, "- {text}"))?;
@@ -107,6 +113,12 @@ impl Policy {
     /// Returns the text of the policy file's JSON Schema.
     pub fn json_schema() -> String {
         document_schema::<RawPolicy>("Jig repair policy")
+    }
+
+    /// Adds what a run has found out about its repository.
+    #[must_use]
+    pub fn for_run(&self, run: &Run) -> Self {
+        Self { test_code: run.test_code.clone(), ..self.clone() }
     }
 
     /// Reads a policy. `origin` says where it came from, for messages.
@@ -148,6 +160,7 @@ fn lower(raw: RawPolicy, findings: &Findings) -> Policy {
             .map_or(usual.approve_templates, |value| value.value),
         approve_flash: raw.approve_flash.map_or(usual.approve_flash, |value| value.value),
         sandbox: raw.sandbox.map_or(usual.sandbox, |value| value.value),
+        test_code: usual.test_code,
     }
 }
 

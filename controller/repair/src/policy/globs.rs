@@ -25,6 +25,13 @@ impl Globs {
     /// # Errors
     /// Names the first pattern that is none.
     pub fn new<T: AsRef<str>>(texts: &[T]) -> Result<Self, GlobError> {
+        Self::built(texts, |text| glob(text, false))
+    }
+
+    fn built<T: AsRef<str>>(
+        texts: &[T],
+        glob: impl Fn(&str) -> Result<Glob, GlobError>,
+    ) -> Result<Self, GlobError> {
         let mut set = GlobSetBuilder::new();
         for text in texts {
             set.add(glob(text.as_ref())?);
@@ -32,6 +39,16 @@ impl Globs {
         let texts: Vec<_> = texts.iter().map(|text| text.as_ref().to_owned()).collect();
         let set = set.build().map_err(|error| failed(&texts.join(", "), &error))?;
         Ok(Self { texts, set })
+    }
+
+    /// Reads built-in patterns: one that is written in small letters matches without regard to case,
+    /// as names of files differ in it from project to project.
+    ///
+    /// # Errors
+    /// As [`Globs::new`].
+    pub(super) fn of_any_case<T: AsRef<str>>(texts: &[T]) -> Result<Self, GlobError> {
+        let glob = |text: &str| glob(text, !text.contains(char::is_uppercase));
+        Self::built(texts, glob)
     }
 
     /// Returns the first pattern that matches a path.
@@ -50,8 +67,10 @@ impl Globs {
     }
 }
 
-fn glob(text: &str) -> Result<Glob, GlobError> {
-    GlobBuilder::new(text).literal_separator(true).build().map_err(|error| failed(text, &error))
+fn glob(text: &str, any_case: bool) -> Result<Glob, GlobError> {
+    let mut glob = GlobBuilder::new(text);
+    let built = glob.literal_separator(true).case_insensitive(any_case).build();
+    built.map_err(|error| failed(text, &error))
 }
 
 fn failed(text: &str, error: &globset::Error) -> GlobError {

@@ -69,7 +69,8 @@ pub fn may_write(path: &str, policy: &Policy) -> bool {
 /// Tells whether a file holds tests that no patch may change.
 pub fn is_test(path: &str, policy: &Policy) -> bool {
     let tests = RULES.protected.iter().find(|(name, _)| name == TESTS);
-    !may_write(path, policy) && tests.is_some_and(|(_, globs)| globs.matching(path).is_some())
+    let by_name = || tests.is_some_and(|(_, globs)| globs.matching(path).is_some());
+    !may_write(path, policy) && (policy.test_code.files.contains_key(path) || by_name())
 }
 
 /// Name of the rule that protects tests.
@@ -91,7 +92,11 @@ fn refusal(path: &str, policy: &Policy) -> Option<String> {
         return Some(format!("{path}: the policy does not allow it to change"));
     }
     let protected = RULES.protected.iter().find(|(_, globs)| globs.matching(path).is_some());
-    protected.map(|(name, _)| format!("{path} belongs to {name} and is protected"))
+    let by_name = protected.map(|(name, _)| format!("{path} belongs to {name} and is protected"));
+    by_name.or_else(|| {
+        let case = policy.test_code.files.get(path)?;
+        Some(format!("{path} defines the test {case} and is protected; write_allow can name it"))
+    })
 }
 
 /// Says why a change has a form that is never applied.

@@ -3,6 +3,8 @@
 use super::rules::{RULES, RuleFile, TEXT};
 use super::*;
 use crate::patch::Patch;
+use crate::runs_for_tests::begun;
+use crate::test_code::TestCode;
 
 fn patch(path: &str, body: &str) -> Patch {
     let old = body.lines().filter(|line| !line.starts_with('+')).count();
@@ -61,6 +63,25 @@ fn protected_paths_change_only_where_a_policy_names_them() {
         refusals("src/boot/a.c", "write_allow = ['src/**']\nwrite_deny = ['src/boot/**']"),
         ["src/boot/a.c: the policy denies src/boot/**"]
     );
+}
+
+#[test]
+fn a_file_that_defines_a_reported_case_is_a_test_wherever_it_lies() {
+    let file = ("src/check.c".to_owned(), "test_wraps".to_owned());
+    let mut run = begun(0);
+    run.test_code = TestCode { files: [file].into() };
+    let policy = |text: &str| {
+        Policy::parse("policy.toml", &format!("version = 1\n{text}")).unwrap().for_run(&run)
+    };
+    assert_eq!(
+        review(&plain("src/check.c"), &policy("")).refusals,
+        ["src/check.c defines the test test_wraps and is protected; write_allow can name it"]
+    );
+    assert!(is_test("src/check.c", &policy("")) && !is_test("src/ring.c", &policy("")));
+    assert!(policy("").to_string().contains("- src/check.c\n"));
+    let allowed = policy("write_allow = ['src/check.c']");
+    assert_eq!(review(&plain("src/check.c"), &allowed).refusals, [""; 0]);
+    assert!(!is_test("src/check.c", &allowed));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use jig_model::VerdictKind;
 use jig_model::command::RunOptions;
-use jig_model::coverage::{COVERAGE_FILE, CoverageReport, TestLines};
+use jig_model::coverage::{COVERAGE_FILE, CoverageReport, FileCoverage, TestLines};
 use jig_model::result::CaseStatus;
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +24,9 @@ pub struct MeasuredTests {
     pub tests: Vec<MeasuredTest>,
     /// Lines that have code, by file.
     pub code: BTreeMap<String, Vec<u32>>,
+    /// Functions that have code, by file.
+    #[serde(default)]
+    pub functions: BTreeMap<String, Vec<String>>,
 }
 
 /// What a test executed, and how it ended.
@@ -88,8 +91,12 @@ impl RepairSetup {
         let report =
             read(&file).map_err(|e| RigFailure::new(format!("{}: {e}", file.display())))?;
         let CoverageReport { files, tests, .. } = in_repository(report, &self.folder.tree(), files);
+        let names = |file: &FileCoverage| -> Vec<_> {
+            file.functions.iter().map(|function| function.name.clone()).collect()
+        };
+        let functions = files.iter().map(|file| (file.file.clone(), names(file))).collect();
         let code = files.into_iter().map(|file| (file.file, file.lines)).collect();
-        let measured = MeasuredTests { tests: with_outcome(&result, tests), code };
+        let measured = MeasuredTests { tests: with_outcome(&result, tests), code, functions };
         let kept = self.folder.write_json(&path, &measured);
         kept.map_err(|error| RigFailure::new(format!("{}: {error}", path.display())))?;
         Ok(measured)
@@ -207,7 +214,6 @@ fn ends(path: &str, end: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use jig_model::coverage::FileCoverage;
     use jig_model::result::TestCase;
     use jig_model::{Cause, Verdict};
 

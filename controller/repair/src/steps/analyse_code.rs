@@ -106,7 +106,8 @@ async fn ranked(
     let seen = FailureSeen::of(&shown.verdict);
     let image = run.baseline.as_ref().map(|baseline| baseline.image.as_str());
     let measured = image.map(|image| setup.measured_tests(image)).unwrap_or_default();
-    let may_change = |file: &str| may_write(file, &setup.policy);
+    let policy = setup.policy.for_run(run);
+    let may_change = |file: &str| may_write(file, &policy);
     Ok(suspects(&sources, &seen, may_change, &measured, MAX_SUSPECTS))
 }
 
@@ -131,7 +132,7 @@ async fn write_bundle(
     let diagnosis = diagnosis(setup, run).map_err(|error| error.to_string())?;
     let mut parts = vec![
         (BundlePart::Task, task_text(setup, run)),
-        (BundlePart::Policy, setup.policy.to_string()),
+        (BundlePart::Policy, setup.policy.for_run(run).to_string()),
         (BundlePart::Failure, text(&failure(shown, diagnosis.as_ref()))),
         (BundlePart::Suspects, text(&json!(suspects))),
         (BundlePart::Attempts, text(&attempts(setup, run))),

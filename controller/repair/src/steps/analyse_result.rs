@@ -124,7 +124,8 @@ async fn tests_not_run(
     tree.reset_hard(&run.contract.base).await.map_err(|error| failed(&error))?;
     let sources = setup.sources(files);
     tree.reset_hard(commit).await.map_err(|error| failed(&error))?;
-    let missing = missing_tests(&base, &patched, &sources, |file| is_test(file, &setup.policy));
+    let policy = setup.policy.for_run(run);
+    let missing = missing_tests(&base, &patched, &sources, |file| is_test(file, &policy));
     Ok(Some(missing))
 }
 

@@ -29,7 +29,7 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
             return refused(ErrorClass::UnhandledException, why);
         }
     };
-    let reviewed = review(&patch, &setup.policy);
+    let reviewed = review(&patch, &setup.policy.for_run(run));
     let digest = digest_of(&["apply", &proposed.patch, &run.contract.base, setup.place.as_str()]);
     if let Some(why) = run.rejected.clone() {
         let why = format!("a person rejected the patch: {why}");

@@ -1,6 +1,8 @@
 //! INIT: the sandbox, the work tree, the build without a patch, and whether there is a failure to
 //! repair: the required tests run three times before anything is changed.
 
+use std::collections::BTreeSet;
+
 use jig_model::chain;
 
 use crate::git::GitError;
@@ -8,8 +10,9 @@ use crate::journal::{Fact, FailedBaseline, StepResult};
 use crate::machine::RepairEvent;
 use crate::recovery::ErrorClass;
 use crate::run::Run;
-use crate::setup::{PlanResult, RepairSetup, RigFailure, most_beside};
+use crate::setup::{MeasuredTests, PlanResult, RepairSetup, RigFailure, most_beside};
 use crate::steps::failed;
+use crate::test_code::{TestCode, test_files};
 
 /// Runs of the baseline.
 const RUNS: usize = 3;
@@ -72,8 +75,12 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
         let measured = measured(setup, run, &built.sha256, &signature);
         let measured = tokio::time::timeout(most, measured).await;
         let late = |_| RigFailure::new("it takes too long to measure");
+        let mut found = None;
         match measured.map_err(late).flatten() {
-            Ok(said) => judged.reason = format!("{}; {said}", judged.reason),
+            Ok((said, measured)) => {
+                judged.reason = format!("{}; {said}", judged.reason);
+                found = measured;
+            }
             Err(failure) if failure.cancelled => {
                 return StepResult::of(RepairEvent::Abort, failure.why);
             }
@@ -83,6 +90,16 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
                 judged.reason =
                     format!("{}; what each test executes is unknown: {why}", judged.reason);
             }
+        }
+        match test_code(setup, run, &results, found.as_ref()).await {
+            Ok(code) => {
+                let files: Vec<_> = code.files.keys().map(String::as_str).collect();
+                if !files.is_empty() {
+                    judged.reason = format!("{}; tests are in {}", judged.reason, some(&files));
+                }
+                judged.facts.push(Fact::TestCode(code));
+            }
+            Err(error) => return stop(format!("the files cannot be listed: {}", chain(&error))),
         }
     }
     judged
@@ -94,19 +111,46 @@ async fn measured(
     run: &Run,
     image: &str,
     signature: &str,
-) -> Result<String, RigFailure> {
+) -> Result<(String, Option<MeasuredTests>), RigFailure> {
     if !setup.rig.measures_coverage() {
-        return Ok("what each test executes is not measured at this place".to_owned());
+        return Ok(("what each test executes is not measured at this place".to_owned(), None));
     }
     let files = setup.files(run).await.map_err(|error| RigFailure::new(chain(&error)))?;
-    let tests = setup.measure_tests(image, signature, files).await?.tests;
+    let measured = setup.measure_tests(image, signature, files).await?;
+    let tests = &measured.tests;
     let failed = tests.iter().filter(|test| test.failed).count();
-    if failed == 0 {
-        return Ok(
-            "no failed test is a function of its name, so what each executes is unknown".to_owned()
-        );
+    let said = if failed == 0 {
+        "no failed test is a function of its name, so what each executes is unknown".to_owned()
+    } else {
+        format!("what {} tests execute is measured, {failed} of which fail", tests.len())
+    };
+    Ok((said, Some(measured)))
+}
+
+/// Finds the code that decides what the tests say.
+async fn test_code(
+    setup: &RepairSetup,
+    run: &Run,
+    results: &[PlanResult],
+    measured: Option<&MeasuredTests>,
+) -> Result<TestCode, GitError> {
+    let sources = setup.sources(setup.files(run).await?);
+    let cases = results.iter().flat_map(|result| &result.verdict.tests.cases);
+    let cases: BTreeSet<_> = cases.map(|case| case.name.as_str()).collect();
+    let functions = measured.iter().flat_map(|measured| &measured.functions);
+    let functions = functions.flat_map(|(file, names)| names.iter().map(move |name| (file, name)));
+    Ok(TestCode { files: test_files(&sources, functions, &cases) })
+}
+
+/// Most names in a reason.
+const MAX_NAMES: usize = 5;
+
+fn some(names: &[&str]) -> String {
+    let shown = names[..names.len().min(MAX_NAMES)].join(", ");
+    match names.len().saturating_sub(MAX_NAMES) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
     }
-    Ok(format!("what {} tests execute is measured, {failed} of which fail", tests.len()))
 }
 
 /// Ends a run whose rig does not work: nothing is known of the firmware.

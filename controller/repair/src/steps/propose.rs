@@ -170,7 +170,7 @@ fn reviewed(
         let why = "the same change was proposed before".to_owned();
         return Err((ErrorClass::ModelFailure, id, why));
     }
-    let review = review(&patch, &setup.policy);
+    let review = review(&patch, &setup.policy.for_run(run));
     if review.refusals.is_empty() {
         return Ok(id);
     }
