@@ -57,3 +57,56 @@ fn a_test_is_known_by_what_it_defines_and_a_build_file_in_any_case() {
         },
     );
 }
+
+#[test]
+fn a_run_whose_own_copies_are_changed_ends() {
+    // The held-out plan never passes, and each patch waits for an approval.
+    let held_out = r#"version = 1
+name = "held-out"
+goal = "what is never printed"
+timeout = "20s"
+[[stage]]
+name = "unit"
+[[stage.step]]
+name = "run"
+goal = "what is never printed"
+actions = [{ deploy = true }, { power = "cycle" }, { expect = "never printed", timeout = "1s" }]
+"#;
+    let plan = "cp $run/plan.toml $run/held-out.toml";
+    let policy = "echo 'version = 1' > $run/policy.toml";
+    side_by_side([("held-out.toml", plan), ("policy.toml", policy)], |(file, change)| {
+        let workshop = Workshop::new();
+        let project = RepairProject::new(&workshop);
+        workshop.write("held-out.toml", held_out);
+        workshop.write("policy.toml", "version = 1\napprove_patches = true\n");
+        let with_held_out = |script: &str| {
+            let task = project.task(SCRIPT, Some(script));
+            let text = fs::read_to_string(&task).unwrap();
+            let text = text.replace("\nagents", "\nheld-out = \"held-out.toml\"\nagents");
+            fs::write(&task, text).unwrap();
+            let _slot = Slot::take();
+            ran(workshop.jig(["--json", "repair"]).arg(task)).unwrap()
+        };
+        // By an agent, in its turn.
+        let ran = with_held_out(&format!("run=$(dirname $(dirname $1)); {change}; {MEND}"));
+        let document = ran.json().unwrap();
+        assert_eq!((ran.code(), &document["state"]), (4, &Value::from("ABORTED")), "{ran}");
+        let why = document["why"].as_str().unwrap();
+        assert!(why.ends_with(&format!("{file} is not what the run was begun with")), "{why}");
+        // While the run waits.
+        let ran = with_held_out(MEND);
+        assert_eq!(ran.code(), 4, "{ran}");
+        let status = workshop.run(["--json", "repair", "status", "last"]).json().unwrap();
+        let digest = status["waits"].as_str().unwrap();
+        workshop.run(["repair", "approve", "last", "--digest", digest]).says(0, &[]);
+        let run = fs::read_dir(workshop.runs().join("repairs")).unwrap();
+        let run = run.map(|entry| entry.unwrap().path()).max().unwrap();
+        let change = format!("run={}; {change}", run.display());
+        let done = std::process::Command::new("sh").args(["-c", &change]).status().unwrap();
+        assert!(done.success());
+        workshop
+            .run(["repair", "resume", "last"])
+            .says(75, &[file, "is not what the run was begun with"]);
+        assert_eq!(project.branches(), [""; 0]);
+    });
+}

@@ -32,8 +32,12 @@ pub(crate) fn function_heads(text: &str) -> Vec<(String, Vec<String>)> {
     let mut depth = 0u32;
     for (token, line) in tokens(text) {
         match (token.as_str(), depth) {
-            ("{", 0) if head.iter().any(|(word, _)| word == "namespace" || word == "extern")
-                && head.iter().all(|(word, _)| word != ")") => head.clear(),
+            ("{", 0)
+                if head.iter().any(|(word, _)| word == "namespace" || word == "extern")
+                    && head.iter().all(|(word, _)| word != ")") =>
+            {
+                head.clear()
+            }
             ("{", 0) => {
                 depth = 1;
                 let words = head.iter().skip_while(|(word, _)| word != "(");

@@ -9,7 +9,7 @@ use jig_repair::journal::{Entry, Request};
 use jig_repair::setup::RepairFolder;
 use jig_repair::submit::{SubmitError, submit as submit_to};
 
-use super::folders::{find, open, policy_of};
+use super::folders::{as_begun, find, open, policy_of};
 use crate::args::Common;
 use crate::failure::Failure;
 use crate::render::Screen;
@@ -115,6 +115,7 @@ pub(super) enum Taken {
 /// Gives a run a patch; returns the identity of the change.
 pub(super) fn take(folder: &Path, diff: &str, hypothesis: &str) -> Result<String, Taken> {
     let (mut journal, run) = open(folder).map_err(Taken::Unusable)?;
+    as_begun(folder, &run).map_err(Taken::Unusable)?;
     let policy = policy_of(folder).map_err(Taken::Unusable)?;
     let files = RepairFolder::new(folder);
     submit_to(&mut journal, (&run, &policy), &files, diff, hypothesis).map_err(Taken::Refused)

@@ -27,7 +27,7 @@ use jig_repair::task::{AgentRef, RepairTask};
 use tokio::sync::OnceCell;
 
 use super::door::LabDoor;
-use super::folders::{HELD_OUT, ORIGIN, Origin, PLAN, TASK, open, policy_of, unusable};
+use super::folders::{HELD_OUT, ORIGIN, Origin, PLAN, TASK, as_begun, open, policy_of, unusable};
 use super::host::{programs, search_path};
 use super::show::{RowFollower, document, standing, tell};
 use crate::args::Common;
@@ -124,6 +124,7 @@ fn bind(
     name: &str,
     path: &Path,
 ) -> Result<(RepairSetup, Arc<LabDoor>, Waiting), Failure> {
+    as_begun(path, &open(path)?.1)?;
     let text = |file: &str| {
         let path = path.join(file);
         fs::read_to_string(&path).map_err(|error| unusable(&path, &error))

@@ -10,6 +10,8 @@ use jig_repair::journal::{Journal, JournalError};
 use jig_repair::policy::Policy;
 use jig_repair::redact::Redactor;
 use jig_repair::run::Run;
+use jig_repair::setup::RepairFolder;
+pub(super) use jig_repair::setup::{HELD_OUT, ORIGIN, PLAN, POLICY, TASK};
 
 use serde::{Deserialize, Serialize};
 
@@ -27,13 +29,6 @@ pub(super) struct Origin {
     pub(super) rig: Option<PathBuf>,
     pub(super) boards: Option<PathBuf>,
 }
-
-/// Files of a run that are copies of what the user wrote: later changes do not reach the run.
-pub(super) const TASK: &str = "task.toml";
-pub(super) const PLAN: &str = "plan.toml";
-pub(super) const HELD_OUT: &str = "held-out.toml";
-pub(super) const POLICY: &str = "policy.toml";
-pub(super) const ORIGIN: &str = "origin.json";
 
 /// Returns the folder of all repair runs.
 pub(super) fn root(common: &Common) -> Result<PathBuf, Failure> {
@@ -107,6 +102,19 @@ pub(super) fn open(folder: &Path) -> Result<(Journal, Run), Failure> {
     let rows = journal.rows()?;
     let run = Run::of(&rows).map_err(|error| Failure::of(Fault::Lab, &error))?;
     Ok((journal, run))
+}
+
+/// Refuses a run whose copies of the task's files are not those that it was begun with.
+pub(super) fn as_begun(folder: &Path, run: &Run) -> Result<(), Failure> {
+    let changed = RepairFolder::new(folder).changed_copy(&run.contract);
+    match changed.map_err(|error| unusable(folder, &error))? {
+        None => Ok(()),
+        Some(path) => {
+            let words = format!("{} is not what the run was begun with", path.display());
+            let help = "nothing of it is used; begin the run again from its task";
+            Err(Failure::new(Fault::Lab, words).help(help))
+        }
+    }
 }
 
 /// Reads the policy of a run.

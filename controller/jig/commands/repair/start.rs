@@ -1,5 +1,6 @@
 //! Beginnings of repair runs: a new one, one that goes on, one that parts from another.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -79,9 +80,11 @@ pub(super) fn start(common: &Common, screen: &Screen, start: RepairStart) -> Res
         (POLICY, policy_text.as_ref()),
         (ORIGIN, Some(&origin)),
     ];
+    let mut digests = BTreeMap::new();
     for (file, text) in copies {
         let path = path.join(file);
         let Some(text) = text else { continue };
+        digests.insert(file.to_owned(), Digest::of(text.as_bytes()).to_string());
         fs::write(&path, text).map_err(|error| unusable(&path, &error))?;
     }
     let contract = Contract {
@@ -89,6 +92,7 @@ pub(super) fn start(common: &Common, screen: &Screen, start: RepairStart) -> Res
         task: Digest::of(text.as_bytes()).to_string(),
         base,
         limits: task.limits,
+        copies: digests,
     };
     let lock = DriverLock::take(&path)?;
     Journal::begin(&path, contract, Redactor::default())?;

@@ -1,5 +1,7 @@
 //! What a row of the journal says.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::fact::Fact;
@@ -43,6 +45,10 @@ pub struct Contract {
     pub base: String,
     /// Where the run ends at the latest.
     pub limits: RepairLimits,
+    /// SHA-256 in lower-case hex of each file that the run has copied from the task, such as the
+    /// held-out plan; empty in the journals of programs that did not write it.
+    #[serde(default)]
+    pub copies: BTreeMap<String, String>,
 }
 
 /// A step that is about to run.

@@ -10,6 +10,22 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::journal::{Contract, Digest};
+
+/// The run's copy of the task: later changes of what the user wrote do not reach the run.
+pub const TASK: &str = "task.toml";
+/// Its copy of the plan.
+pub const PLAN: &str = "plan.toml";
+/// Its copy of the held-out plan.
+pub const HELD_OUT: &str = "held-out.toml";
+/// Its copy of the policy.
+pub const POLICY: &str = "policy.toml";
+/// Where repository, rig and boards are.
+pub const ORIGIN: &str = "origin.json";
+
+/// Files that stay as the run was begun with them.
+const COPIES: [&str; 5] = [TASK, PLAN, HELD_OUT, POLICY, ORIGIN];
+
 /// The folder of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RepairFolder(PathBuf);
@@ -90,6 +106,29 @@ impl RepairFolder {
         self.0.join("report.md")
     }
 
+    /// Returns the first copy that is not the one that the run was begun with: agents have the rights of
+    /// the user, who can write them.
+    ///
+    /// # Errors
+    /// A copy cannot be read.
+    pub fn changed_copy(&self, contract: &Contract) -> io::Result<Option<PathBuf>> {
+        if contract.copies.is_empty() {
+            return Ok(None);
+        }
+        for name in COPIES {
+            let path = self.0.join(name);
+            let now = match fs::read(&path) {
+                Ok(bytes) => Some(Digest::of(&bytes).to_string()),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+                Err(error) => return Err(error),
+            };
+            if now.as_ref() != contract.copies.get(name) {
+                return Ok(Some(path));
+            }
+        }
+        Ok(None)
+    }
+
     /// Makes the folders that every run has.
     ///
     /// # Errors
@@ -129,5 +168,34 @@ impl RepairFolder {
     /// It is missing or damaged.
     pub fn read_json<T: DeserializeOwned>(&self, path: &Path) -> io::Result<T> {
         serde_json::from_slice(&fs::read(path)?).map_err(io::Error::other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_that_was_changed_added_or_removed_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = RepairFolder::new(dir.path());
+        let at = |name: &str| dir.path().join(name);
+        let mut contract = Contract::default();
+        fs::write(at(POLICY), "anything").unwrap();
+        assert_eq!(folder.changed_copy(&contract).unwrap(), None, "an older program wrote none");
+        fs::remove_file(at(POLICY)).unwrap();
+        for name in [TASK, PLAN, HELD_OUT, ORIGIN] {
+            fs::write(at(name), name).unwrap();
+            contract.copies.insert(name.to_owned(), Digest::of(name.as_bytes()).to_string());
+        }
+        let changed = || folder.changed_copy(&contract).unwrap();
+        assert_eq!(changed(), None);
+        fs::write(at(POLICY), "version = 1\n").unwrap();
+        assert_eq!(changed(), Some(at(POLICY)));
+        fs::remove_file(at(POLICY)).unwrap();
+        fs::write(at(HELD_OUT), "passes").unwrap();
+        assert_eq!(changed(), Some(at(HELD_OUT)));
+        fs::remove_file(at(HELD_OUT)).unwrap();
+        assert_eq!(changed(), Some(at(HELD_OUT)));
     }
 }

@@ -25,7 +25,7 @@ pub use build::{BuildError, BuiltImage};
 pub use busy::BusyClock;
 pub use coverage::{MeasuredTest, MeasuredTests};
 pub use faults::InjectedFaults;
-pub use folder::RepairFolder;
+pub use folder::{HELD_OUT, ORIGIN, PLAN, POLICY, RepairFolder, TASK};
 pub use plan_run::{PlanResult, first_bad_line, verdict_signature};
 pub use screen::{ScreenError, ScreenTrials};
 pub use test::{RigFailure, most_beside};

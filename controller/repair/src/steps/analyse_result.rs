@@ -13,12 +13,13 @@ use crate::proof::{PASSES, PlanRun, ProofFacts, proven};
 use crate::recovery::ErrorClass;
 use crate::run::{Attempt, Run};
 use crate::setup::{PlanResult, RepairSetup, RigFailure};
-use crate::steps::failed;
+use crate::steps::{failed, if_changed};
 use crate::tests_ran::missing_tests;
 
 /// Says why a proof could not be looked at.
 enum Unproven {
     Rig(RigFailure),
+    Changed(StepResult),
     Other(String),
 }
 
@@ -69,6 +70,7 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
         Err(Unproven::Rig(failure)) => {
             failed(RepairEvent::EnvironmentBlamed, ErrorClass::TestEnvFailure, failure.why)
         }
+        Err(Unproven::Changed(ended)) => ended,
         Err(Unproven::Other(why)) => {
             failed(RepairEvent::DecisionFailed, ErrorClass::AnalysisFailure, why)
         }
@@ -83,6 +85,9 @@ async fn proof(setup: &RepairSetup, run: &Run, here: &[&Attempt]) -> Result<Proo
     let runs = here.iter().map(|attempt| kept(setup, &attempt.run)).collect::<Result<_, _>>()?;
     let (clean_build, changed_protected) = rebuilt(setup, run, image).await?;
     let reverted = judged(setup, &setup.plan, base_image).await?;
+    if let Some(ended) = if_changed(setup, run) {
+        return Err(Unproven::Changed(ended));
+    }
     let held_out = match &setup.held_out {
         Some(plan) => Some(judged(setup, plan, image).await?),
         None => None,

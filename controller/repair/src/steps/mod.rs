@@ -125,6 +125,17 @@ fn failed(event: RepairEvent, class: ErrorClass, why: impl Into<String>) -> Step
     StepResult::of(event, why).with(Fact::Failed { class })
 }
 
+/// Ends a run whose own copies of the task's files are not those that it was begun with: what it is held
+/// to is not known.
+fn if_changed(setup: &RepairSetup, run: &Run) -> Option<StepResult> {
+    let why = match setup.folder.changed_copy(&run.contract) {
+        Ok(None) => return None,
+        Ok(Some(path)) => format!("{} is not what the run was begun with", path.display()),
+        Err(error) => format!("the run's own files cannot be read: {error}"),
+    };
+    Some(failed(RepairEvent::Abort, ErrorClass::PolicyViolation, why))
+}
+
 /// Returns what an answer is bound to; any change of it voids the answer.
 fn digest_of(parts: &[&str]) -> String {
     Digest::of(parts.join("\n").as_bytes()).to_string()

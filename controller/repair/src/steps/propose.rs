@@ -15,7 +15,7 @@ use crate::policy::review;
 use crate::recovery::ErrorClass;
 use crate::run::Run;
 use crate::setup::{PatchSource, RepairSetup, ScreenError};
-use crate::steps::{digest_of, failed, part_done};
+use crate::steps::{digest_of, failed, if_changed, part_done};
 
 /// Longest time for one answer.
 const MAX_TIME: Duration = Duration::from_secs(30 * 60);
@@ -66,6 +66,10 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
             }
         },
     };
+    // Whatever it answers.
+    if let Some(ended) = if_changed(setup, run) {
+        return ended;
+    }
     let Answer { proposals, usage, notes } = match answer {
         Ok(answer) => answer,
         Err(error) => {
