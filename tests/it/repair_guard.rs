@@ -110,3 +110,29 @@ actions = [{ deploy = true }, { power = "cycle" }, { expect = "never printed", t
         assert_eq!(project.branches(), [""; 0]);
     });
 }
+
+#[test]
+fn a_program_that_edits_the_checkout_of_the_user_is_named() {
+    let edit = |then: &str| format!("echo '// edited' >> $CHECKOUT/src/ring.h; {then}{MEND}");
+    let commit = "git -C $CHECKOUT -c user.name=A -c user.email=a@localhost commit --all -qm x; ";
+    side_by_side([("", "src/ring.h"), (commit, "branch.oid")], |(then, words)| {
+        let workshop = Workshop::new();
+        let project = RepairProject::new(&workshop);
+        let checkout = project.repo.display().to_string();
+        // The second question finds the checkout as the first one has left it.
+        let script = format!(
+            "[ -e $CHECKOUT/../asked ] && exit 1; touch $CHECKOUT/../asked; {}",
+            edit(then)
+        );
+        let ran = repair(&project, &script.replace("$CHECKOUT", &checkout));
+        assert_eq!((ran.code(), project.branches()), (1, vec![]), "{ran}");
+        let log = log(&workshop);
+        let changed = "command:script: the checkout of the user was changed while it ran: ";
+        let why = log.split(changed).nth(1);
+        assert!(why.is_some_and(|why| why.starts_with(words)), "{log}");
+        let report = fs::read_dir(workshop.runs().join("repairs")).unwrap();
+        let report = report.map(|entry| entry.unwrap().path().join("report.md")).next().unwrap();
+        let report = fs::read_to_string(report).unwrap();
+        assert!(report.contains(changed), "{report}");
+    });
+}

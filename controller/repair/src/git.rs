@@ -5,6 +5,7 @@
 //! so its content filters work in a work tree of it; in a repository made by [`Git::borrow`] there is
 //! none, and files hold the bytes of the commit.
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStringExt as _;
@@ -240,6 +241,18 @@ impl Git {
             .filter_map(|entry| entry.get(3..))
             .map(str::to_owned)
             .collect())
+    }
+
+    /// Describes a checkout by its commit, its branch, and each file that differs from the commit or is
+    /// not tracked: an entry each, in the form of git's status, version 2.
+    ///
+    /// # Errors
+    /// It is no work tree.
+    pub async fn state(&self) -> Result<BTreeSet<String>, GitError> {
+        let args = ["status", "--porcelain=v2", "--branch", "-z", "--no-renames"];
+        let printed = self.run(args).await?;
+        let text = String::from_utf8_lossy(&printed);
+        Ok(text.split_terminator('\0').map(str::to_owned).collect())
     }
 
     /// Tells whether [`Git::changed_files`] lists none.

@@ -165,6 +165,10 @@ impl CommandAgent {
 }
 
 impl RepairAgent for CommandAgent {
+    fn runs_program(&self) -> bool {
+        true
+    }
+
     fn propose<'a>(
         &'a self,
         request: &'a ProposalRequest,

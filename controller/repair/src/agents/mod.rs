@@ -72,6 +72,11 @@ pub trait RepairAgent: Send + Sync {
         true
     }
 
+    /// Tells whether it runs a program, which could write what the user can write.
+    fn runs_program(&self) -> bool {
+        false
+    }
+
     /// Asks for patches. Dropping the future ends what was started for the answer.
     fn propose<'a>(
         &'a self,

@@ -1,12 +1,14 @@
 //! PATCH_GENERATION: the agent whose turn it is proposes patches, and the policy reviews them. Of
 //! several on an emulated board, the first that makes the tests pass is taken.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::time::Duration;
 
 use jig_model::chain;
 
 use crate::agents::{AgentBudget, AgentError, Answer, PatchProposal, ProposalRequest};
+use crate::git::GitError;
 use crate::journal::{Digest, Fact, Proposed, StepResult, SubmittedPatch, Usage, now_ms};
 use crate::limits::limit_reached;
 use crate::machine::RepairEvent;
@@ -54,6 +56,8 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
         base: run.contract.base.clone(),
         budget: AgentBudget { left, time },
     };
+    let is_program = matches!(&named.source, PatchSource::Agent(agent) if agent.runs_program());
+    let before = if is_program { Some(setup.git.state().await) } else { None };
     let answer = match &named.source {
         PatchSource::Agent(agent) => setup.clock.during(agent.propose(&request)).await,
         PatchSource::Clients => match client_answer(setup, run) {
@@ -69,6 +73,15 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
     // Whatever it answers.
     if let Some(ended) = if_changed(setup, run) {
         return ended;
+    }
+    if let Some(before) = before
+        && let Err(why) = same_checkout(before, setup.git.state().await)
+    {
+        let why = format!("{}: {why}", named.name);
+        let used = answer.map_or_else(|error| error.usage, |answer| answer.usage);
+        let refused = Fact::Refused { patch: String::new(), why: why.clone() };
+        let result = invalid(ErrorClass::PolicyViolation, why);
+        return result.with(refused).with(Fact::Used(used));
     }
     let Answer { proposals, usage, notes } = match answer {
         Ok(answer) => answer,
@@ -141,6 +154,33 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
     let mut result = StepResult::of(RepairEvent::PatchValid, reason).with(fact);
     result.facts.extend(screened);
     result
+}
+
+/// Most entries of a checkout that a message shows.
+const MAX_ENTRIES: usize = 5;
+
+/// Says what has become of the user's checkout while a program was asked, if anything.
+fn same_checkout(
+    before: Result<BTreeSet<String>, GitError>,
+    after: Result<BTreeSet<String>, GitError>,
+) -> Result<(), String> {
+    let (before, after) = before.and_then(|before| Ok((before, after?))).map_err(|e| chain(&e))?;
+    let changed: Vec<_> = before.symmetric_difference(&after).map(|entry| shown(entry)).collect();
+    if changed.is_empty() {
+        return Ok(());
+    }
+    let shown = changed[..changed.len().min(MAX_ENTRIES)].join(", ");
+    Err(format!("the checkout of the user was changed while it ran: {shown}"))
+}
+
+/// Returns the path of an entry of git's status, or what else it tells.
+fn shown(entry: &str) -> &str {
+    let fields = match entry.as_bytes().first() {
+        Some(b'1') => 9,
+        Some(b'u') => 11,
+        _ => 2,
+    };
+    entry.splitn(fields, ' ').last().unwrap_or(entry)
 }
 
 /// Returns what clients answered to the run's wish for a patch; nothing if they have not yet.

@@ -146,3 +146,20 @@ async fn a_client_is_waited_for_and_then_heard() {
     assert_eq!(result.event, Some(RepairEvent::PatchInvalid));
     assert!(result.reason.contains("not what was submitted"), "{}", result.reason);
 }
+
+#[test]
+fn what_a_program_changes_of_a_checkout_is_named() {
+    let state = |entries: &[&str]| Ok(entries.iter().map(|&entry| entry.to_owned()).collect());
+    let hash = "0000000000000000000000000000000000000000";
+    let edited = format!("1 .M N... 100644 100644 100644 {hash} {hash} src/a b.c");
+    let clean = &["# branch.oid 12", "# branch.head main", "? out/"][..];
+    assert_eq!(same_checkout(state(clean), state(clean)), Ok(()));
+    for (after, shown) in [
+        (&["# branch.oid 12", "# branch.head main", "? out/", &edited][..], "src/a b.c"),
+        (&["# branch.oid 12", "# branch.head main"], "out/"),
+        (&["# branch.oid 13", "# branch.head main", "? out/"], "branch.oid 12, branch.oid 13"),
+    ] {
+        let why = same_checkout(state(clean), state(after)).unwrap_err();
+        assert_eq!(why, format!("the checkout of the user was changed while it ran: {shown}"));
+    }
+}
