@@ -136,3 +136,48 @@ fn a_program_that_edits_the_checkout_of_the_user_is_named() {
         assert!(report.contains(changed), "{report}");
     });
 }
+
+#[test]
+fn a_compiler_that_vanishes_behind_the_baseline_is_no_fault_of_the_patch() {
+    use std::os::unix::fs::symlink;
+    side_by_side(["make", "arm-none-eabi-gcc"], |gone| {
+        let workshop = Workshop::new();
+        let project = RepairProject::new(&workshop);
+        let tools = workshop.path("tools");
+        fs::create_dir(&tools).unwrap();
+        let path = std::env::var_os("PATH").unwrap();
+        let search = |name: &str| {
+            std::env::split_paths(&path).map(|folder| folder.join(name)).find(|at| at.is_file())
+        };
+        let names = ["make", "arm-none-eabi-gcc", "git", "sh", "mkdir", "sed", "rm"];
+        let emulators = ["qemu-system-arm", "env", "cat"];
+        for name in names.iter().chain(&emulators) {
+            symlink(search(name).unwrap(), tools.join(name)).unwrap();
+        }
+        let script = format!("rm -f {}; {MEND}", tools.join(gone).display());
+        let task = project.task(SCRIPT, Some(&script));
+        let slot = Slot::take();
+        let ran = ran(workshop.jig(["--json", "repair"]).arg(task).env("PATH", &tools)).unwrap();
+        drop(slot);
+        assert_eq!((ran.code(), project.branches()), (75, vec![]), "{ran}");
+        let document = ran.json().unwrap();
+        assert_eq!(document["iterations"], 1, "{document:#}");
+        let why = document["why"].as_str().unwrap();
+        assert!(why.contains(gone) && why.contains("any more"), "{why}");
+        project.is_untouched();
+    });
+}
+
+#[test]
+fn a_patch_that_does_not_build_costs_one_iteration() {
+    let workshop = Workshop::new();
+    let project = RepairProject::new(&workshop);
+    let script = format!(
+        "if [ -e {0} ]; then {MEND}; else echo 'int bad = ;' >> src/ring.c; touch {0}; fi",
+        workshop.path("asked").display()
+    );
+    let ran = repair(&project, &script);
+    assert_eq!(ran.code(), 0, "{ran}");
+    let document = ran.json().unwrap();
+    assert_eq!((&document["state"], &document["iterations"]), (&"SUCCESS".into(), &2.into()));
+}

@@ -55,7 +55,8 @@ pub struct ErrorRecovery {
     pub action: RecoveryAction,
     /// How the run goes on afterwards.
     pub event: RepairEvent,
-    /// Whether the iteration counts: an error of the rig uses none, and the end of a run neither.
+    /// Whether the iteration counts: an error of the rig uses none, nor does the end of a run, nor what
+    /// the same candidate goes on with.
     pub uses_iteration: bool,
 }
 
@@ -72,7 +73,9 @@ pub fn recovery_of(
     use ErrorClass as C;
     use RecoveryAction as A;
     use RepairEvent as E;
-    let to = |action, event| ErrorRecovery { action, event, uses_iteration: action != A::GiveUp };
+    // The same candidate goes on behind a clean build, or with results that are collected again.
+    let same = |action| matches!(action, A::GiveUp | A::CleanBuild | A::CollectAgain);
+    let to = |action, event| ErrorRecovery { action, event, uses_iteration: !same(action) };
     if retries >= MAX_RETRIES {
         return to(A::GiveUp, E::Unrecoverable);
     }
@@ -84,6 +87,10 @@ pub fn recovery_of(
             to(A::CleanBuild, E::RecoveredToBuildSetup)
         }
         C::BuildFailure => to(A::CleanBuild, E::RecoveredToBuild),
+        // What builds is gone: no recovery of the rig brings it back.
+        C::TestEnvFailure if matches!(state, RepairState::BuildSetup | RepairState::BuildRun) => {
+            to(A::GiveUp, E::Unrecoverable)
+        }
         // A trial of proposals: none of them is a candidate yet.
         C::TestEnvFailure if state == RepairState::PatchGeneration => {
             ErrorRecovery { uses_iteration: false, ..to(A::RecoverRig, E::RecoveredToAnalysis) }
@@ -140,6 +147,20 @@ mod tests {
         let trial = recovery_of(ErrorClass::TestEnvFailure, RepairState::PatchGeneration, 0, false);
         assert_eq!(trial.action, RecoveryAction::RecoverRig);
         assert_eq!((trial.event, trial.uses_iteration), (RepairEvent::RecoveredToAnalysis, false));
+    }
+
+    #[test]
+    fn a_patch_that_does_not_build_uses_one_iteration_and_a_host_that_does_not_none() {
+        let build = |class, retries| recovery_of(class, RepairState::BuildRun, retries, true);
+        let used = [0, 1].map(|retries| build(ErrorClass::BuildFailure, retries).uses_iteration);
+        assert_eq!(used, [false, true]);
+        let again =
+            recovery_of(ErrorClass::ArtifactMissing, RepairState::ResultCollection, 0, true);
+        assert_eq!((again.action, again.uses_iteration), (RecoveryAction::CollectAgain, false));
+        for state in [RepairState::BuildSetup, RepairState::BuildRun] {
+            let gone = recovery_of(ErrorClass::TestEnvFailure, state, 0, true);
+            assert_eq!((gone.event, gone.uses_iteration), (RepairEvent::Unrecoverable, false));
+        }
     }
 
     #[test]

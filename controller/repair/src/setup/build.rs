@@ -9,7 +9,9 @@ use jig_model::program::{ProgramEnd, ProgramError, ProgramRequest, Sandbox};
 
 use super::RepairSetup;
 use crate::excerpt::last_lines;
+use crate::git::GitError;
 use crate::journal::Digest;
+use crate::run::Run;
 
 /// Most bytes that a build prints.
 const MAX_LOG: u64 = 64 << 20;
@@ -66,9 +68,55 @@ impl BuildError {
             Self::Program(_) | Self::File { .. } => false,
         }
     }
+
+    /// Tells whether the host is to blame, whatever is built.
+    pub fn is_of_host(&self) -> bool {
+        matches!(self, Self::File { .. })
+    }
+
+    /// Tells whether the base has to be built before a patch is blamed: a compiler's error in a file
+    /// of the repository is in the log otherwise.
+    pub fn needs_control(&self, log: &str, files: &[String]) -> bool {
+        match self {
+            Self::File { .. } => false,
+            Self::Failed { .. } => !has_diagnostic(log, files),
+            Self::Program(_) | Self::Overdue(_) | Self::NoImage { .. } => true,
+        }
+    }
+}
+
+/// Tells whether a log has an error of a compiler in one of these files, such as
+/// `src/ring.c:3:5: error: expected ';'`.
+fn has_diagnostic(log: &str, files: &[String]) -> bool {
+    let in_file = |line: &str| {
+        let (place, _) =
+            line.split_once(" error: ").or_else(|| line.split_once(" fatal error: "))?;
+        let (path, place) = place.trim_end_matches(" fatal").split_once(':')?;
+        let is_place = place.bytes().all(|byte| byte.is_ascii_digit() || byte == b':');
+        let name = path.rsplit('/').next()?;
+        let same = |file: &String| file.rsplit('/').next() == Some(name);
+        (is_place && files.iter().any(same)).then_some(())
+    };
+    log.lines().any(|line| in_file(line.trim_start()).is_some())
 }
 
 impl RepairSetup {
+    /// Builds the base in the run's work tree as a control, and takes the tree back to the candidate.
+    /// Returns why it does not build, if it does not.
+    ///
+    /// # Errors
+    /// The work tree cannot be used.
+    pub async fn control(&self, run: &Run, log: &Path) -> Result<Option<BuildError>, GitError> {
+        let tree = self.tree();
+        let candidate = run.applied.as_ref().unwrap_or(&run.contract.base);
+        tree.reset_hard(&run.contract.base).await?;
+        tree.clean_ignored().await?;
+        let built = self.build(&self.folder.tree(), log).await;
+        tree.reset_hard(candidate).await?;
+        tree.clean_ignored().await?;
+        Ok(built.err())
+    }
+
     /// Builds what a work tree holds, in a sandbox, and keeps image and log. An image that lies there
     /// from before is no result: it is removed first.
     ///
@@ -141,5 +189,32 @@ impl RepairSetup {
         let written = self.folder.write(&path, &bytes);
         written.map_err(|source| BuildError::File { path, source })?;
         Ok(BuiltImage { sha256 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_compilers_error_in_a_file_of_the_repository_needs_no_control() {
+        let files = ["src/ring.c", "link.ld"].map(str::to_owned);
+        let failed = || BuildError::Failed { said: String::new() };
+        for (log, needs) in [
+            ("make\nsrc/ring.c:3:5: error: expected ';'\n", false),
+            ("  /run/tree/src/ring.c:3: fatal error: no.h: No such file\n", false),
+            ("../src/ring.c:3:1: error: x\n", false),
+            ("/usr/include/stdio.h:3:1: error: x\n", true),
+            ("src/ring.c:3:5: warning: an error: x\n", true),
+            ("make: arm-none-eabi-gcc: No such file or directory\n", true),
+            ("make: *** [Makefile:3: out/app.elf] Error 127\n", true),
+            ("cc1: error: out of memory\n", true),
+        ] {
+            assert_eq!(failed().needs_control(log, &files), needs, "{log}");
+        }
+        let file = BuildError::File { path: PathBuf::new(), source: io::Error::other("full") };
+        assert!(
+            !file.needs_control("", &files) && BuildError::Overdue(3).needs_control("", &files)
+        );
     }
 }

@@ -1,31 +1,57 @@
-//! BUILD_RUN: the candidate is built in the sandbox.
+//! BUILD_RUN: the candidate is built in the sandbox. Before a patch is blamed for what no compiler says
+//! of its files, the base is built as a control.
+
+use std::fs;
+use std::path::Path;
 
 use jig_model::chain;
 
+use crate::git::GitError;
 use crate::journal::{Fact, StepResult};
 use crate::machine::RepairEvent;
 use crate::recovery::ErrorClass;
 use crate::run::Run;
-use crate::setup::RepairSetup;
+use crate::setup::{BuildError, RepairSetup};
 use crate::steps::failed;
 
 pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
     let log = setup.folder.iteration(run.iteration).join("build.log");
-    match setup.build(&setup.folder.tree(), &log).await {
+    let error = match setup.build(&setup.folder.tree(), &log).await {
         Ok(built) => {
             let reason = format!("built image {}", &built.sha256[..12]);
-            StepResult::of(RepairEvent::BuildPassed, reason)
-                .with(Fact::Built { image: built.sha256 })
+            return StepResult::of(RepairEvent::BuildPassed, reason)
+                .with(Fact::Built { image: built.sha256 });
         }
+        Err(error) => error,
+    };
+    let why = chain(&error);
+    let class = match control(setup, run, &error, &log).await {
+        Ok(Some(base)) => {
+            let why = format!("nor does the base build any more: {}; {why}", chain(&base));
+            return failed(RepairEvent::BuildFailed, ErrorClass::TestEnvFailure, why);
+        }
+        Ok(None) if error.is_of_host() => ErrorClass::UnhandledException,
+        Ok(None) => ErrorClass::BuildFailure,
         Err(error) => {
-            let why = chain(&error);
-            let class = match error.blames_build() {
-                true => ErrorClass::BuildFailure,
-                false => ErrorClass::UnhandledException,
-            };
-            let patch = run.proposed.as_ref().map(|p| p.patch.clone()).unwrap_or_default();
-            let fact = Fact::Refused { patch, why: why.clone() };
-            failed(RepairEvent::BuildFailed, class, why).with(fact)
+            let why = format!("the work tree cannot be reset: {}; {why}", chain(&error));
+            return failed(RepairEvent::BuildFailed, ErrorClass::UnhandledException, why);
         }
+    };
+    let patch = run.proposed.as_ref().map(|p| p.patch.clone()).unwrap_or_default();
+    let fact = Fact::Refused { patch, why: why.clone() };
+    failed(RepairEvent::BuildFailed, class, why).with(fact)
+}
+
+/// Returns why the base does not build, where that has to be known and it does not.
+async fn control(
+    setup: &RepairSetup,
+    run: &Run,
+    error: &BuildError,
+    log: &Path,
+) -> Result<Option<BuildError>, GitError> {
+    let said = String::from_utf8_lossy(&fs::read(log).unwrap_or_default()).into_owned();
+    if !error.needs_control(&said, setup.files(run).await?) {
+        return Ok(None);
     }
+    setup.control(run, &log.with_file_name("control-build.log")).await
 }

@@ -20,8 +20,9 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
     }
     let program = setup.task.build.command.first().map_or("", String::as_str);
     if !program.contains('/') && !in_search_path(setup, program) {
-        let why = format!("{program} is not installed");
-        return failed(RepairEvent::ToolchainMissing, ErrorClass::BuildFailure, why);
+        let why = format!("{program} is not installed any more: the base was built with it");
+        // It was there at the baseline, and no patch can remove it.
+        return failed(RepairEvent::ToolchainMissing, ErrorClass::TestEnvFailure, why);
     }
     StepResult::of(
         RepairEvent::BuildReady,

@@ -74,7 +74,8 @@ impl RepairSteps for Steps {
     fn step(&self, state: RepairState, part: Option<RepairSubState>) -> Box<dyn RepairStep + '_> {
         use RepairState as S;
         let setup = &self.0;
-        let build = setup.task.build.timeout + SHORT;
+        // The candidate, and the base as a control.
+        let build = setup.task.build.timeout * 2 + SHORT;
         // The rig ends its runs itself; this is for a rig that does not.
         let rig = Duration::from_secs(setup.task.limits.wall_s) + SHORT;
         let (effect, limit, work): (_, _, Work) = match state {

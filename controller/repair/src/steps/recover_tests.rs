@@ -37,7 +37,7 @@ async fn a_build_that_failed_is_made_again_without_what_an_earlier_one_left() {
     let error = failed(&test, ErrorClass::BuildFailure, RepairState::BuildRun);
     let result = run(&test.setup, &error).await;
     assert_eq!(result.event, Some(RepairEvent::RecoveredToBuild), "{}", result.reason);
-    assert_eq!(result.facts, [recovered(RecoveryAction::CleanBuild, true)]);
+    assert_eq!(result.facts, [recovered(RecoveryAction::CleanBuild, false)]);
     assert!(!left.exists());
 }
 
@@ -113,9 +113,13 @@ async fn a_limit_comes_before_any_recovery() {
     let mut last = failed(&test, ErrorClass::BuildFailure, RepairState::BuildRun);
     last.iteration = last.contract.limits.iterations;
     let result = run(&test.setup, &last).await;
+    assert_eq!(result.event, Some(RepairEvent::RecoveredToBuild), "{}", result.reason);
+    last.error.as_mut().unwrap().retries = 1;
+    let result = run(&test.setup, &last).await;
     assert_eq!(result.event, Some(RepairEvent::Unrecoverable));
     assert!(result.reason.ends_with("the last one ended with: it failed"), "{}", result.reason);
-    last.error.as_mut().unwrap().class = ErrorClass::TestEnvFailure;
+    let mut last = failed(&test, ErrorClass::TestEnvFailure, RepairState::TestRun);
+    last.iteration = last.contract.limits.iterations;
     let result = run(&test.setup, &last).await;
     assert_eq!(result.event, Some(RepairEvent::RecoveredToTestSetup), "{}", result.reason);
 }
