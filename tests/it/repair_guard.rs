@@ -181,3 +181,21 @@ fn a_patch_that_does_not_build_costs_one_iteration() {
     let document = ran.json().unwrap();
     assert_eq!((&document["state"], &document["iterations"]), (&"SUCCESS".into(), &2.into()));
 }
+
+#[test]
+fn the_plan_of_a_task_does_not_change_where_it_lies_in_the_repository() {
+    let workshop = Workshop::new();
+    let project = RepairProject::new(&workshop);
+    fs::rename(workshop.path("plan.toml"), project.repo.join("plan.toml")).unwrap();
+    project.commit("plan");
+    let script = format!("{MEND}; sed -i s/30s/60s/ plan.toml");
+    let task = project.task(SCRIPT, Some(&script));
+    let text = fs::read_to_string(&task).unwrap();
+    fs::write(&task, text.replace("\"plan.toml\"", "\"fw/plan.toml\"")).unwrap();
+    let slot = Slot::take();
+    let ran = ran(workshop.jig(["--json", "repair"]).arg(task)).unwrap();
+    drop(slot);
+    assert_eq!((ran.code(), project.branches()), (1, vec![]), "{ran}");
+    let (log, words) = (log(&workshop), "plan.toml belongs to the task of this run");
+    assert!(log.contains(words), "{log}");
+}

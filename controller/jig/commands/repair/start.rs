@@ -60,6 +60,8 @@ pub(super) fn start(common: &Common, screen: &Screen, start: RepairStart) -> Res
         );
         return Err(Failure::new(Fault::Usage, words).help("keep it beside the repository"));
     }
+    let of_task = [start.task.clone(), Some(folder.join(&task.plan)), held_out.clone()];
+    let own_files = in_repository(&repo, of_task.into_iter().flatten());
     let runs = root(common)?;
     for path in [&repo, &runs] {
         if path.to_str().is_none() {
@@ -93,6 +95,7 @@ pub(super) fn start(common: &Common, screen: &Screen, start: RepairStart) -> Res
         base,
         limits: task.limits,
         copies: digests,
+        own_files,
     };
     let lock = DriverLock::take(&path)?;
     Journal::begin(&path, contract, Redactor::default())?;
@@ -297,6 +300,23 @@ fn file(path: &Path, what: &str) -> Result<String, Failure> {
 fn check_plan(path: &Path, text: &str) -> Result<(), Failure> {
     let plan = Plan::parse(&path.display().to_string(), text);
     plan.map(drop).map_err(|problems| Failure::problems(vec![problems]))
+}
+
+/// Lists files that lie in a repository, as paths below it; a link in it counts like what it leads to.
+fn in_repository(repo: &Path, files: impl Iterator<Item = PathBuf>) -> Vec<String> {
+    let mut found = Vec::new();
+    for file in files {
+        let folder =
+            std::path::absolute(&file).ok().and_then(|path| path.parent()?.canonicalize().ok());
+        let itself = folder.zip(file.file_name()).map(|(folder, name)| folder.join(name));
+        for path in [itself, file.canonicalize().ok()].into_iter().flatten() {
+            let below = path.strip_prefix(repo).ok().and_then(|path| path.to_str());
+            found.extend(below.map(str::to_owned));
+        }
+    }
+    found.sort();
+    found.dedup();
+    found
 }
 
 /// Returns the top folder of the repository, the commit that is repaired, and its files.

@@ -49,6 +49,9 @@ pub struct Contract {
     /// held-out plan; empty in the journals of programs that did not write it.
     #[serde(default)]
     pub copies: BTreeMap<String, String>,
+    /// Files of the task, such as its plan, that lie in the repository, as paths below it.
+    #[serde(default)]
+    pub own_files: Vec<String>,
 }
 
 /// A step that is about to run.

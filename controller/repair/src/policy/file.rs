@@ -64,6 +64,8 @@ pub struct Policy {
     pub sandbox: bool,
     /// What a run knows of the tests in its repository; no part of the file.
     pub(super) test_code: TestCode,
+    /// Files of the task that lie in the repository; no part of the file.
+    pub(super) own_files: Vec<String>,
 }
 
 impl Default for Policy {
@@ -79,6 +81,7 @@ impl Default for Policy {
             approve_flash: true,
             sandbox: true,
             test_code: TestCode::default(),
+            own_files: Vec::new(),
         }
     }
 }
@@ -118,7 +121,8 @@ impl Policy {
     /// Adds what a run has found out about its repository.
     #[must_use]
     pub fn for_run(&self, run: &Run) -> Self {
-        Self { test_code: run.test_code.clone(), ..self.clone() }
+        let own_files = run.contract.own_files.clone();
+        Self { test_code: run.test_code.clone(), own_files, ..self.clone() }
     }
 
     /// Reads a policy. `origin` says where it came from, for messages.
@@ -161,6 +165,7 @@ fn lower(raw: RawPolicy, findings: &Findings) -> Policy {
         approve_flash: raw.approve_flash.map_or(usual.approve_flash, |value| value.value),
         sandbox: raw.sandbox.map_or(usual.sandbox, |value| value.value),
         test_code: usual.test_code,
+        own_files: usual.own_files,
     }
 }
 

@@ -82,6 +82,10 @@ fn refused_path(file: &FileChange, policy: &Policy) -> Option<String> {
 }
 
 fn refusal(path: &str, policy: &Policy) -> Option<String> {
+    // Whatever a policy allows: by these the change is judged.
+    if policy.own_files.iter().any(|own| own == path) {
+        return Some(format!("{path} belongs to the task of this run and is protected"));
+    }
     if let Some(glob) = policy.write_deny.matching(path) {
         return Some(format!("{path}: the policy denies {glob}"));
     }

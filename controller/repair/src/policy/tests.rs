@@ -69,7 +69,7 @@ fn protected_paths_change_only_where_a_policy_names_them() {
 fn a_file_that_defines_a_reported_case_is_a_test_wherever_it_lies() {
     let file = ("src/check.c".to_owned(), "test_wraps".to_owned());
     let mut run = begun(0);
-    run.test_code = TestCode { files: [file].into() };
+    run.test_code = TestCode { files: [file].into(), ..TestCode::default() };
     let policy = |text: &str| {
         Policy::parse("policy.toml", &format!("version = 1\n{text}")).unwrap().for_run(&run)
     };
@@ -82,6 +82,20 @@ fn a_file_that_defines_a_reported_case_is_a_test_wherever_it_lies() {
     let allowed = policy("write_allow = ['src/check.c']");
     assert_eq!(review(&plain("src/check.c"), &allowed).refusals, [""; 0]);
     assert!(!is_test("src/check.c", &allowed));
+}
+
+#[test]
+fn files_of_the_task_never_change() {
+    let mut run = begun(0);
+    run.contract.own_files = vec!["ci/plan.toml".to_owned()];
+    let policy = Policy::parse("policy.toml", "version = 1\nwrite_allow = ['**']\n").unwrap();
+    assert_eq!(review(&plain("ci/plan.toml"), &policy).refusals, [""; 0]);
+    let policy = policy.for_run(&run);
+    assert_eq!(
+        review(&plain("ci/plan.toml"), &policy).refusals,
+        ["ci/plan.toml belongs to the task of this run and is protected"]
+    );
+    assert_eq!(review(&plain("ci/b.toml"), &policy).refusals, [""; 0]);
 }
 
 #[test]
