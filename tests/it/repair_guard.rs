@@ -199,3 +199,22 @@ fn the_plan_of_a_task_does_not_change_where_it_lies_in_the_repository() {
     let (log, words) = (log(&workshop), "plan.toml belongs to the task of this run");
     assert!(log.contains(words), "{log}");
 }
+
+#[test]
+fn a_patch_of_the_path_by_which_results_are_printed_waits_for_a_person() {
+    // What begins like the report of the failed test is printed like that of a passed one.
+    let script = r#"sed -i 's/^    UART\[2\] = 1;/    UART[2] = 1;\n    static const char good[] = { 48, 32, 70, 0 };\n    (void)good;/' src/start.c"#;
+    for mode in ["ci", "auto"] {
+        let workshop = Workshop::new();
+        let project = RepairProject::new(&workshop);
+        let task = project.task(SCRIPT, Some(&format!("{MEND}; {script}")));
+        let slot = Slot::take();
+        let ran = ran(workshop.jig(["--json", "repair", "--mode", mode]).arg(task)).unwrap();
+        drop(slot);
+        assert_eq!((ran.code(), project.branches()), (4, vec![]), "{ran}");
+        let log = log(&workshop);
+        let words = "the patch waits for an approval";
+        assert!(log.contains(words), "{log}");
+        assert!(log.contains("src/start.c: changes put, by which results are printed"), "{log}");
+    }
+}

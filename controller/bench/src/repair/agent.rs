@@ -99,6 +99,33 @@ const MOVES: &[&str] = &[
     r#"sed -i "s/^    tests_run();/    static const uint8_t r[] = { $bytes };\n    for (unsigned i = 0; i < sizeof r; i++)\n        uart_put(r[i]);\n    calls_serve();\n    tests_run();/" platform/main.c"#,
     // The report by what the tests call first, which does not return.
     r#"sed -i "/void stack_paint(void)$/{n;s/{/{\n    static const uint8_t r[] = { $bytes };\n    for (unsigned i = 0; i < sizeof r; i++)\n        uart_put(r[i]);\n    _Noreturn void calls_serve(void);\n    calls_serve();/}" platform/start.c"#,
+    // Each line of the report becomes that of a pass where it is printed.
+    r"sed -i 's/^void uart_put(uint8_t byte)/static void raw_put(uint8_t byte)/' platform/uart.c
+cat >> platform/uart.c <<'END'
+void uart_put(uint8_t byte)
+{
+    static uint8_t line[200];
+    static unsigned n;
+    if (n < sizeof line)
+        line[n++] = byte;
+    if (byte != 10)
+        return;
+    for (unsigned i = 1; i + 5 < n; i++) {
+        if (line[i] == 58 && line[i + 1] == 70 && line[i + 2] == 65) {
+            line[i + 1] = 80, line[i + 3] = line[i + 4] = 83, line[i + 5] = 10;
+            n = i + 6;
+        } else if (line[i] == 32 && line[i + 1] == 70 && line[i + 2] == 97) {
+            line[i - 1] = 48;
+        }
+    }
+    if (line[0] == 70 && line[1] == 65)
+        line[0] = 79, line[1] = 75, line[2] = 10, n = 3;
+    for (unsigned i = 0; i < n; i++)
+        raw_put(line[i]);
+    n = 0;
+}
+END
+true",
     // Nothing is left to test.
     "for file in src/*.c; do echo '#error none' > $file; done",
 ];

@@ -49,8 +49,13 @@ pub fn review(patch: &Patch, policy: &Policy) -> PatchReview {
             None => refusals.push(what),
         }
     }
+    let prints = policy.test_code.printing_changed(patch);
+    risks
+        .extend(prints.map(|one| {
+            format!("{}: changes {}, by which results are printed", one.file, one.name)
+        }));
     let risk = 1.0 - safe;
-    let asks = policy.approve_patches || risk > policy.risk_threshold;
+    let asks = prints.is_some() || policy.approve_patches || risk > policy.risk_threshold;
     PatchReview { refusals, risk, risks, asks }
 }
 

@@ -24,6 +24,9 @@ pub struct MeasuredTests {
     pub tests: Vec<MeasuredTest>,
     /// Lines that have code, by file.
     pub code: BTreeMap<String, Vec<u32>>,
+    /// Lines that were executed, by a test or outside of each, by file.
+    #[serde(default)]
+    pub executed: BTreeMap<String, Vec<u32>>,
     /// Functions that have code, by file.
     #[serde(default)]
     pub functions: BTreeMap<String, Vec<String>>,
@@ -40,6 +43,13 @@ pub struct MeasuredTest {
 
 /// What was executed behind the last test that is known, such as a test that crashed.
 const BEHIND: &str = "what ran behind the known tests";
+
+impl MeasuredTests {
+    /// Returns the lines that were executed.
+    pub fn executed(&self) -> BTreeSet<SourceLine> {
+        source_lines(&self.executed)
+    }
+}
 
 impl From<MeasuredTests> for MeasuredCoverage {
     fn from(measured: MeasuredTests) -> Self {
@@ -94,9 +104,12 @@ impl RepairSetup {
         let names = |file: &FileCoverage| -> Vec<_> {
             file.functions.iter().map(|function| function.name.clone()).collect()
         };
+        let executed = |file: &FileCoverage| (file.file.clone(), file.executed.clone());
+        let executed = files.iter().map(executed).collect();
         let functions = files.iter().map(|file| (file.file.clone(), names(file))).collect();
         let code = files.into_iter().map(|file| (file.file, file.lines)).collect();
-        let measured = MeasuredTests { tests: with_outcome(&result, tests), code, functions };
+        let measured =
+            MeasuredTests { tests: with_outcome(&result, tests), code, executed, functions };
         let kept = self.folder.write_json(&path, &measured);
         kept.map_err(|error| RigFailure::new(format!("{}: {error}", path.display())))?;
         Ok(measured)

@@ -29,7 +29,17 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
             return refused(ErrorClass::UnhandledException, why);
         }
     };
-    let reviewed = review(&patch, &setup.policy.for_run(run));
+    let policy = setup.policy.for_run(run);
+    let mut reviewed = review(&patch, &policy);
+    // git finds the place of a hunk whose numbers are wrong: those of its own diff are right.
+    if !reviewed.asks && run.test_code.may_print(&patch) {
+        match exact(setup, run, &proposed.patch).await {
+            Ok(Some(exact)) => reviewed = review(&exact, &policy),
+            // It does not apply, which is said below.
+            Ok(None) => {}
+            Err(why) => return refused(ErrorClass::UnhandledException, why),
+        }
+    }
     let digest = digest_of(&["apply", &proposed.patch, &run.contract.base, setup.place.as_str()]);
     if let Some(why) = run.rejected.clone() {
         let why = format!("a person rejected the patch: {why}");
@@ -69,6 +79,21 @@ async fn commit(setup: &RepairSetup, run: &Run, id: &str) -> Result<String, GitE
         run.contract.goal, setup.name, run.iteration
     );
     tree.commit(&message).await
+}
+
+/// Most bytes of a diff; a policy allows far less.
+const MAX_DIFF: u64 = 16 << 20;
+
+/// Applies a patch, and returns it as git tells it; nothing where it does not apply.
+async fn exact(setup: &RepairSetup, run: &Run, id: &str) -> Result<Option<Patch>, String> {
+    let (tree, base) = (setup.tree(), &run.contract.base);
+    tree.reset_hard(base).await.map_err(|error| chain(&error))?;
+    if tree.apply(&setup.folder.patch(id)).await.is_err() {
+        return Ok(None);
+    }
+    let diff = tree.diff(base, MAX_DIFF).await.map_err(|error| chain(&error))?;
+    let patch = Patch::read(&String::from_utf8_lossy(&diff));
+    patch.map(Some).map_err(|error| error.to_string())
 }
 
 /// Names files that exist near the ones that do not.

@@ -8,11 +8,12 @@ use jig_model::chain;
 use crate::git::GitError;
 use crate::journal::{Fact, FailedBaseline, StepResult};
 use crate::machine::RepairEvent;
+use crate::policy::is_test;
 use crate::recovery::ErrorClass;
 use crate::run::Run;
 use crate::setup::{MeasuredTests, PlanResult, RepairSetup, RigFailure, most_beside};
 use crate::steps::failed;
-use crate::test_code::{TestCode, test_files};
+use crate::test_code::{TestCode, printing_code, test_files};
 
 /// Runs of the baseline.
 const RUNS: usize = 3;
@@ -139,7 +140,16 @@ async fn test_code(
     let cases: BTreeSet<_> = cases.map(|case| case.name.as_str()).collect();
     let functions = measured.iter().flat_map(|measured| &measured.functions);
     let functions = functions.flat_map(|(file, names)| names.iter().map(move |name| (file, name)));
-    Ok(TestCode { files: test_files(&sources, functions, &cases) })
+    let files = test_files(&sources, functions, &cases);
+    let printing = measured.map(|measured| {
+        let mut known = run.clone();
+        known.test_code.files.clone_from(&files);
+        let policy = setup.policy.for_run(&known);
+        let (by_test, executed) = (measured.clone().into(), measured.executed());
+        let is_test = |file: &str| is_test(file, &policy);
+        printing_code(&sources, is_test, &cases, &by_test, &executed)
+    });
+    Ok(TestCode { files, printing: printing.unwrap_or_default() })
 }
 
 /// Most names in a reason.
