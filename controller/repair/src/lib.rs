@@ -10,6 +10,7 @@ pub mod analysis;
 pub mod bundle;
 mod c_text;
 pub mod convergence;
+mod digest;
 pub mod drive;
 pub mod driver_lock;
 mod excerpt;

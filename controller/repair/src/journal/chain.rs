@@ -1,8 +1,8 @@
 //! The chain of hashes: a row that was changed, removed or put in does not fit to its neighbours.
 
 use super::Row;
-use super::digest::Digest;
 use super::schema::StoredRow;
+use crate::digest::Digest;
 
 /// Says where a chain of rows breaks.
 #[derive(Debug, thiserror::Error)]

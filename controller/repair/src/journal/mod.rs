@@ -8,7 +8,6 @@
 //! of the row before, the number, the time and the body. Times are milliseconds since 1970, UTC.
 
 mod chain;
-mod digest;
 mod entry;
 mod fact;
 mod schema;
@@ -19,12 +18,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rusqlite::Connection;
 
 pub use chain::BrokenChain;
-pub use digest::Digest;
 pub use entry::{
     Contract, Effect, Entry, EvidenceRef, Intent, Outcome, Request, StepResult, SubmittedPatch,
 };
 pub use fact::{Fact, FailedBaseline, Proposed, Usage};
 
+pub use crate::digest::Digest;
 use crate::redact::Redactor;
 
 /// Most bytes of a row. What is longer belongs into a file that the row names.

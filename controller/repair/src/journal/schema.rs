@@ -7,8 +7,8 @@ use rusqlite::{
     Connection, ErrorCode, OpenFlags, OptionalExtension as _, TransactionBehavior, params,
 };
 
-use super::digest::Digest;
 use super::{JournalError, now_ms};
+use crate::digest::Digest;
 
 /// The newest version that this program knows.
 pub(super) const VERSION: i64 = 1;

@@ -1,10 +1,10 @@
-//! The hash of a row.
+//! SHA-256, by which rows, files and what is approved are known. Pure.
 
 use sha2::{Digest as _, Sha256};
 
 /// A SHA-256 hash. The default, all zero, stands in front of the first row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Digest(pub(super) [u8; 32]);
+pub struct Digest(pub(crate) [u8; 32]);
 
 impl Digest {
     /// Hashes bytes.
@@ -13,7 +13,7 @@ impl Digest {
     }
 
     /// Returns the hash of the row that follows the one with this hash.
-    pub(super) fn followed_by(&self, seq: u64, time_ms: u64, body: &str) -> Self {
+    pub(crate) fn followed_by(&self, seq: u64, time_ms: u64, body: &str) -> Self {
         let mut hash = Sha256::new();
         hash.update(self.0);
         hash.update(seq.to_be_bytes());
