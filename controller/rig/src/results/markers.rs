@@ -10,6 +10,7 @@ use regex::bytes::{Captures, Regex, RegexBuilder};
 
 use super::record::{CaseOutcome, ReportBuilder};
 use crate::console::lines::Span;
+use crate::console::{counts_failure, readable};
 
 /// Says why a plan's markers cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -139,7 +140,11 @@ impl MarkerReader {
             let outcome = CaseOutcome { message: message.as_deref(), ..CaseOutcome::of(status) };
             record.decide(&name, &name, outcome, span);
         }
-        if self.end.is_match(line) {
+        if let Some(end) = self.end.find(line) {
+            // `TCE 1 failed` counts behind the end, of which the end itself is no part.
+            if counts_failure(readable(&line[end.end()..]).trim_ascii()) {
+                record.claim_any();
+            }
             record.end();
             return if known { MarkedLine::Result } else { MarkedLine::End };
         }

@@ -369,6 +369,20 @@ fn the_line_with_the_end_marker_is_not_read() {
 }
 
 #[test]
+fn failures_counted_behind_the_end_marker_are_claimed() {
+    for (text, green) in [
+        ("GOOD a\nTHE END 1 failed\n", false),
+        ("GOOD a\nTHE END 0 failed\n", true),
+        ("GOOD a\nTHE END in 12 ms\n", true),
+    ] {
+        let markers = Markers { end: Pattern::new("^THE END").unwrap(), ..markers() };
+        let mut parser = ResultParser::new(None, Some(&markers), 0).unwrap();
+        parser.feed(text.as_bytes(), &mut |_| {});
+        assert_eq!(could_be_green(&parser.finish()), green, "{text}");
+    }
+}
+
+#[test]
 fn markers_read_tables_and_both_spellings_of_groups() {
     let pattern = |text| Pattern::new(text).unwrap();
     let markers = Markers {
