@@ -86,6 +86,7 @@ pub(super) fn suspicious_line(
     range: Range<u64>,
     (allowed, known): (&PatternSet, &[Range<u64>]),
 ) -> io::Result<Option<FoundLine>> {
+    let start = range.start;
     find_in_blocks(log, range, |block, at| {
         let mut from = 0;
         while from < block.len() {
@@ -98,7 +99,9 @@ pub(super) fn suspicious_line(
                 continue;
             }
             let is_known = known.iter().any(|k| k.start <= span.start && span.start < k.end);
-            if let Some(text) = suspicious_text(&block[from..end], allowed).filter(|_| !is_known) {
+            let line = &block[from..end];
+            let line = if span.start == start { without_count(line) } else { line };
+            if let Some(text) = suspicious_text(line, allowed).filter(|_| !is_known) {
                 return Some((span, text));
             }
             from = end + 1;
@@ -130,6 +133,15 @@ pub(super) fn cut_headline(
     Ok(cut.map(|text| (span, quotable(text).to_owned())))
 }
 
+/// Takes the count off the rest of a line whose label was awaited: `Pass: |2, fail: 0`.
+fn without_count(rest: &[u8]) -> &[u8] {
+    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    match &rest[digits..] {
+        behind @ [b',' | b';' | b'/', ..] if digits > 0 => behind,
+        _ => rest,
+    }
+}
+
 fn suspicious_text(line: &[u8], allowed: &PatternSet) -> Option<String> {
     let text = readable(line);
     let suspicious = |piece: &&str| is_suspicious(piece) && !allowed.matches(piece.as_bytes());
@@ -159,6 +171,22 @@ mod tests {
             file.write_all(log.as_bytes()).unwrap();
             let cut = cut_headline(&file, 2..u64::MAX, (&allowed, &[])).unwrap();
             assert_eq!(cut.map(|(span, _)| span), found, "{log:?}");
+        }
+    }
+
+    #[test]
+    fn a_count_behind_the_awaited_label_belongs_to_it() {
+        let allowed = PatternSet::new(&[]).unwrap();
+        for (log, found) in [
+            ("Pass: 2, fail: 0, skip: 0.\n", None),
+            ("Pass: 2, fail: 1, skip: 0.\n", Some(", fail: 1, skip: 0.")),
+            ("Pass: 2\n2 failed, 1 passed\n", Some("2 failed, 1 passed")),
+            ("Pass: 2; hardfault\n", Some("; hardfault")),
+        ] {
+            let mut file = tempfile::tempfile().unwrap();
+            file.write_all(log.as_bytes()).unwrap();
+            let line = suspicious_line(&file, 6..u64::MAX, (&allowed, &[])).unwrap();
+            assert_eq!(line.map(|(_, text)| text).as_deref(), found, "{log:?}");
         }
     }
 

@@ -6,7 +6,9 @@ use regex_automata::meta::Regex;
 use regex_automata::util::syntax;
 
 use super::scan::searched_once;
-use super::{crash_evidence, failed_result, framework_lines, result_lists, result_rows};
+use super::{
+    crash_evidence, failed_result, framework_lines, result_lists, result_rows, verdict_phrases,
+};
 
 /// Text without which no line tells of a failed result or of a crash. Text in another form is looked
 /// at too, because its letters are not found by a search of bytes: UTF-16, overstrike, full-width
@@ -19,6 +21,7 @@ static CANDIDATE: LazyLock<Option<Regex>> = LazyLock::new(|| {
         result_lists::HINTS,
         result_rows::HINTS,
         crash_evidence::HINTS,
+        verdict_phrases::HINTS,
     ];
     let all = parts.map(|part| format!("(?i-u:{part})")).join("|");
     Regex::builder().configure(searched_once()).syntax(bytes).build(&all).ok()

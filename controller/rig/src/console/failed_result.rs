@@ -17,6 +17,7 @@ use super::framework_lines::is_framework_failure;
 use super::lines::texts;
 use super::result_rows::is_failed_row;
 use super::signatures::broken_off;
+use super::verdict_phrases::is_failed_phrase;
 use super::words::{Word, listed, names_test, words};
 
 /// Words that a test report has and a log has rarely.
@@ -141,6 +142,7 @@ pub(crate) fn tells_failure(line: &str) -> bool {
         let report = Report::of(text);
         is_framework_failure(report.text)
             || is_failed_row(report.text)
+            || is_failed_phrase(report.text, is_whole(text, line))
             || counts_only_failures(&report.words, is_whole(text, line))
             || report.counts()
             || report.says_not_ok()
@@ -555,10 +557,10 @@ impl<'a> Report<'a> {
         let joined = before.ends_with([':', '-', '.', '|', '*']);
         let measure = match word.after.trim_ascii().chars().next() {
             None => {
-                let value = listed("at expected exp want got rc err code", &next.text);
+                let value = listed("at expected exp want got rc err code bin", &next.text);
                 value || number(next).is_some() || is_hex(&next.text)
             }
-            Some(first) => matches!(first, '(' | ',' | '-' | '*'),
+            Some(first) => matches!(first, '(' | '[' | ',' | '-' | '*'),
         };
         measure && (named || joined)
     }

@@ -36,10 +36,12 @@ mod result_rows;
 mod scan;
 mod search;
 mod signatures;
+mod supervision;
 mod suspicion;
 mod tail;
 #[cfg(test)]
 pub(crate) mod test_transport;
+mod verdict_phrases;
 mod words;
 
 pub(crate) use candidate_lines::candidate;

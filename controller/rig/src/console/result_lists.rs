@@ -13,8 +13,7 @@ use super::words::{listed, words};
 
 /// Text of which one stands in each failed row and in each head of a table, unless a word of results
 /// does.
-pub(super) const HINTS: &str =
-    r"\b(?:ok|good|correct|valid) ?[:=] ?[0-9]+ ?(?:/|of)|[^a-z]bad[^a-z]|\bng\b";
+pub(super) const HINTS: &str = r"\b(?:ok|good|correct|valid) ?[:=] ?[0-9]+ ?(?:/|of)|[^a-z]bad[^a-z]|\bng\b|\b(?:tests|checks|cases|vectors|points|channels) (?:ok|good|correct)\b|[0-9] (?:good|correct)\b|\b(?:matched|verified) [0-9]";
 
 /// Lines that are looked at in front of a line and behind it.
 pub(crate) const BESIDE: usize = 16;
@@ -348,7 +347,7 @@ impl TableHead {
     }
 }
 
-/// A share of passes below the whole: `vectors ok: 9/10`.
+/// A share of passes below the whole: `vectors ok: 9/10`, `Score: 3/5`, `3 out of 5 tests OK`.
 #[derive(Debug)]
 struct Share<'a> {
     label: &'a str,
@@ -363,7 +362,50 @@ fn share(text: &str) -> Option<Share<'_>> {
 }
 
 fn any_share(text: &str) -> Option<Share<'_>> {
-    let (label, numbers) = text.trim_ascii().trim_end_matches('.').rsplit_once([':', '='])?;
+    let text = text.trim_ascii().trim_end_matches('.');
+    good_share(text).or_else(|| labelled_share(text))
+}
+
+/// `3/5 OK`, `4 of 5 tests good`, `matched 39/40 (97.5%)`, `success rate: 80%`.
+fn good_share(text: &str) -> Option<Share<'_>> {
+    let words = words(text);
+    let number = |at: usize| {
+        let text = words.get(at)?.text.as_str();
+        if text.len() > DIGITS { None } else { text.parse::<u64>().ok() }
+    };
+    let word = |at: usize| words.get(at).map_or("", |word| word.text.as_str());
+    let first = (0..words.len()).find(|&at| number(at).is_some())?;
+    let some = number(first)?;
+    let rate = first == 2 && listed("success pass", word(0)) && word(1) == "rate";
+    if rate && words.len() == 3 && words[2].after.trim_ascii() == "%" {
+        return Some(Share { label: word_before(text), some, whole: 100 });
+    }
+    let whole = if words.get(first + 1)?.before.trim_ascii() == "/" {
+        first + 1
+    } else if word(first + 1) == "of" {
+        first + 2
+    } else if word(first + 1) == "out" && word(first + 2) == "of" {
+        first + 3
+    } else {
+        return None;
+    };
+    let unit = listed("tests checks cases vectors points channels", word(whole + 1));
+    let last = whole + 1 + usize::from(unit);
+    let good = first == 0 && listed("ok good correct", word(last)) && last + 1 == words.len();
+    let percent = whole + 1 == words.len() || words.last()?.after.starts_with('%');
+    let matched = first == 1 && listed("matched verified", word(0)) && percent;
+    let label = word_before(text);
+    (good || matched).then_some(Share { label, some, whole: number(whole)? })
+}
+
+/// Returns what stands in front of the first digit.
+fn word_before(text: &str) -> &str {
+    let digit = text.find(|c: char| c.is_ascii_digit()).unwrap_or_default();
+    text[..digit].trim_ascii()
+}
+
+fn labelled_share(text: &str) -> Option<Share<'_>> {
+    let (label, numbers) = text.rsplit_once([':', '='])?;
     let (some, whole) = numbers.split_once('/').or_else(|| numbers.split_once(" of "))?;
     let number = |text: &str| {
         let text = text.trim_ascii();
@@ -373,7 +415,8 @@ fn any_share(text: &str) -> Option<Share<'_>> {
     let words = words(label);
     let (last, front) = words.split_last()?;
     let several = front.last().is_none_or(|word| word.text.ends_with('s'));
-    let good = listed("ok good correct valid", &last.text);
+    let good = listed("ok good correct valid", &last.text)
+        || front.is_empty() && matches!(last.text.as_str(), "score");
     let short = front.len() <= NAME_WORDS && good && several;
     Some(Share {
         label: Some(label).filter(|_| short)?,

@@ -44,7 +44,7 @@ const PATTERNS: &[&str] = &[
     r"^(?:[\w.-]+ )?(?:self[ -]?)?test(?: [\w.-]+)?(?:\(\))? returned -0*[1-9]\d*[.!]?$",
     r"^test[ _][\w.-]+ ?[:,]? ?rc ?= ?-?0*[1-9]\d*$",
     // What a test ended with
-    r"\b(?:(?:(?:mem|memory|ram|rom|flash|self|unit|loop|loopback|stress|smoke|sanity|bus|cpu|dma|io|hw|sw)[ _-]?)?tests?|bist)(?: [\w-]+)?[ _.](?:result|status|rc|ret|return|error)(?: (?:code|mask|word|value|bits))? ?[:=] ?(?:0x0*[1-9a-f][0-9a-f]*|-?0*[1-9]\d*)[.!]?$",
+    r"\b(?:(?:(?:mem|memory|ram|rom|flash|self|unit|loop|loopback|stress|smoke|sanity|bus|cpu|dma|io|hw|sw)[ _-]?)?tests?|bist)(?: [\w-]+)?[ _.](?:result|status|rc|ret|return|error)(?: (?:code|mask|word|value|bits))? ?[:=] ?(?:0x0*[1-9a-f][0-9a-f]*|-?0*[1-9]\d*)(?: \([\w -]+\))?[.!]?$",
 ];
 
 /// Text of which one stands in each such line, unless a word of results does.
@@ -98,19 +98,30 @@ pub(super) fn goes_on(line: &str) -> bool {
     words.any(|word| GOES_ON.iter().any(|other| word.eq_ignore_ascii_case(other)))
 }
 
-/// `2,flash,FAIL,3`: a verdict between a name in front and a further field behind. Of a title, each
-/// field is in capitals: `ID;NAME;FAIL;TIME`.
+/// `2,flash,FAIL,3`: a verdict between a name in front and a further field behind; `$TEST,adc,FAIL*3A`:
+/// at the end of a row of three. Of a title, each field is in capitals: `ID;NAME;FAIL;TIME`.
 fn is_row(line: &str, separator: &str) -> bool {
     if !line.contains(separator) {
         return false;
     }
+    // The check sum of a sentence of NMEA.
+    let body = line.rsplit_once('*').filter(|(_, sum)| line.starts_with('$') && sum.len() == 2);
+    let line = body.map_or(line, |(body, _)| body);
     let fields = || line.split(separator).map(str::trim_ascii).filter(|field| !field.is_empty());
-    let Some(at) = fields().position(|field| VERDICTS.contains(&field)) else { return false };
+    let count = fields().count();
+    let numbered = fields().any(|field| field.bytes().all(|b| b.is_ascii_digit()));
+    let compact = numbered && separator != "  " && !line.contains(' ');
+    let verdict = |(at, field): (usize, &str)| {
+        let small = at + 1 == count && compact && matches!(field, "fail" | "failed" | "nok");
+        (VERDICTS.contains(&field) || small).then_some(at)
+    };
+    let Some(at) = fields().enumerate().find_map(verdict) else { return false };
     let named = |field: &str| field.bytes().any(|b| b.is_ascii_alphabetic());
     let value = |field: &str| field.bytes().any(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
     let passed = |field: &str| matches!(field, "PASS" | "PASSED" | "OK");
+    let ends = at > 1 && at + 1 == count && separator != "  ";
     at > 0
-        && fields().nth(at + 1).is_some()
+        && (ends || at + 1 < count)
         && fields().all(|field| field.len() <= FIELD && !passed(field))
         && fields().take(at).any(named)
         && fields().any(value)
@@ -131,6 +142,11 @@ mod tests {
         for (row, failed) in [
             ("2,flash,FAIL,3", true),
             ("flash;FAILED;3", true),
+            ("flash;0;FAIL", true),
+            ("flash,1,fail", true),
+            ("$TEST,flash,FAIL*3A", true),
+            ("flash,link,fail", false),
+            ("ID;NAME;FAIL", false),
             ("ID,NAME,FAIL,TIME", false),
             ("2,flash,PASS,FAIL", false),
             ("flash,no FAIL yet,3", false),

@@ -1,0 +1,103 @@
+//! Tells whether a line says that something within the firmware stepped in: a software watchdog, a
+//! guard of the memory, a monitor that brings a product into its safe state, a dump of a core. Pure.
+//!
+//! # Design
+//! Such a line names no crash. What it names (`safe state`, `heartbeat`) is also a setting, so it
+//! counts where it tells of an event: alone in its line, or with a verb. Only output behind the end
+//! of a report is looked at. `suspicion_lines.toml` holds examples.
+
+use std::sync::LazyLock;
+
+use regex_automata::meta::Regex;
+use regex_automata::util::syntax;
+
+use super::scan::searched_once;
+use super::words::{listed, words};
+
+/// Patterns of such lines, of ASCII in any case.
+const PATTERNS: &[&str] = &[
+    // Watchdogs of tasks
+    r"^\W*(?:watchdog|wdt|swdt) ?!",
+    r"\b(?:task|thread|process|worker|job|core|cpu) \S{1,24} (?:is |was |has |got |seems )?(?:stuck|hung|starved|unresponsive|not responding)\b",
+    r"\b(?:did not|didn't|failed to|has not) (?:check|checked) in\b",
+    r"\bmissed (?:its |the |a )?(?:heartbeat|deadline|check-?in)s?(?:$|[ ,.!(]+[^0 ]|: *[^0 ])",
+    r"\b(?:heartbeat|deadline|check-?in) (?:was |is )?(?:missed|lost)\b(?:$|[ ,.!(]+[^0 ]|: *[^0 ])",
+    // A safe state
+    r"^\W*(?:safe[ -](?:state|mode)|fail-?safe(?: (?:state|mode))?|emergency stop)\W*$",
+    r"\b(?:enter|entering|entered|switch(?:ing|ed)? to|going (?:in)?to|fall(?:ing)? back to|into) (?:the |a )?(?:safe[ -](?:state|mode)|fail-?safe|limp mode|degraded mode)\b",
+    r"\b(?:safe[ -](?:state|mode)|fail-?safe|emergency stop) (?:was |is )?(?:entered|reached|triggered|activated|engaged|latched)\b",
+    // Memory
+    r"^\W*(?:\w+: )?(?:heap|stack|memory|pool)(?: is| was)? exhausted\b",
+    r"\bout of (?:heap|stack|ram)\b",
+    r"\buse[ -]after[ -]free\b",
+    r"\bstack (?:guard (?:hit|violated|violation|corrupted)|ovf|exceeded)\b",
+    r"\bbuffer over(?:run|flow) (?:detected|in|at)\b",
+    r"^overflow in (?:task |thread )?\W?\w+\W*$",
+    // Hardware
+    r"\b(?:ecc|parity) error(?:$|[ !.]| *: *[^0 ])",
+    r"^\W*brown-?out(?: (?:detected|reset))?\W*$",
+    r"^\W*(?:cpu|core \d|mcu|processor) (?:is )?halted\W*$",
+    // Assertions of kernels
+    r"^\W*(?:config_?assert|bug_on|warn_on)\b",
+    // Languages and their runtimes
+    r"^(?:unhandled|uncaught) (?:\w+ )?(?:exception|error|rejection): \S",
+    r"^terminate called\b",
+    r"^ubsan: [a-z-]+ by 0x",
+    // Dumps of a core: Zephyr, ESP-IDF
+    r"^#CD:(?:BEGIN|END|ERROR)",
+    r"^=+ CORE DUMP START =+",
+];
+
+/// Words of a line that takes the event back.
+const DENIALS: &str = "\
+    no not_set without never none 0 if when test tests testing enabled disabled armed configured \
+    supported expected simulated simulating injected injecting cleared previous last counter count \
+    handled corrected off ok";
+
+static EVENTS: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let ascii = syntax::Config::new().unicode(false).utf8(false).case_insensitive(true);
+    Regex::builder().configure(searched_once()).syntax(ascii).build_many(PATTERNS).ok()
+});
+
+/// Tells whether a text says that something within the firmware stepped in.
+pub(super) fn tells_intervention(text: &str) -> bool {
+    let text = text.trim_ascii();
+    // What a runtime says of an exception is no denial.
+    let thrown = || {
+        let small = text.to_ascii_lowercase();
+        small.starts_with("unhandled ") || small.starts_with("uncaught ")
+    };
+    EVENTS.as_ref().is_some_and(|events| events.is_match(text))
+        && (thrown() || !words(text).iter().any(|word| listed(DENIALS, &word.text)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_patterns_compile() {
+        assert!(EVENTS.is_some());
+    }
+
+    #[test]
+    fn an_event_is_told_from_a_setting() {
+        for (line, event) in [
+            ("SAFE STATE", true),
+            ("entering safe mode", true),
+            ("safe mode: off", false),
+            ("fail-safe mode: off", false),
+            ("failsafe output = 0", false),
+            ("missed heartbeat: net", true),
+            ("missed heartbeats: 0", false),
+            ("no missed deadline", false),
+            ("task net stuck", true),
+            ("task net: stack 40%", false),
+            ("parity errors: 0", false),
+            ("parity error: 0", false),
+            ("uncaught exception: TypeError: Expected a function.", true),
+        ] {
+            assert_eq!(tells_intervention(line), event, "{line}");
+        }
+    }
+}
