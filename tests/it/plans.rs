@@ -22,7 +22,8 @@ fn a_step_that_works_when_it_is_started_again_makes_the_run_flaky() {
     let _slot = Slot::take();
     let workshop = Workshop::new();
     let once = "`^again\\r` was printed 1 times, not 2";
-    let again = format!("everything worked in the end, after 1 restart; step two failed before: {once}");
+    let again =
+        format!("everything worked in the end, after 1 restart; step two failed before: {once}");
     for (attempts, code, words) in [(1, 1, once), (2, 5, &*again), (3, 5, &*again)] {
         let path = workshop.write("plan.toml", plan(attempts)).display().to_string();
         let image = elf(BOARD, "shell");
