@@ -31,36 +31,63 @@ const BETWEEN: &str = "\
 /// Longest number that is a count.
 const DIGITS: usize = 9;
 
+/// Words between what is counted and its number: `error count = 1`.
+const NAMED: &str = "count counts number total found detected";
+
 /// Tells whether the words of a text consist of counts, one of which counts failures and is not zero.
 /// They may be the `whole` line.
 pub(super) fn counts_only_failures(words: &[Word<'_>], whole: bool) -> bool {
-    let failing = |word: &Word<'_>| listed(PLURAL, &word.text) || listed(SINGULAR, &word.text);
-    let counted = |word: &Word<'_>| failing(word) || listed(OTHERS, &word.text);
-    let plain =
-        |word: &Word<'_>| counted(word) || number(word).is_some() || listed(BETWEEN, &word.text);
-    if !words.iter().all(plain) {
-        return false;
-    }
-    let Some(first) = words.iter().position(counted) else { return false };
+    let counted = |word: &Word<'_>| is_failing(word) || listed(OTHERS, &word.text);
+    let plural = |word: &Word<'_>| word.text == "s" && word.before == "(";
+    let plain = |word: &Word<'_>| {
+        counted(word) || number(word).is_some() || listed(BETWEEN, &word.text) || plural(word)
+    };
+    words.iter().all(plain)
+        && (0..words.len())
+            .any(|at| is_failing(&words[at]) && count(words, at, whole).is_some_and(|n| n > 0))
+}
+
+fn is_failing(word: &Word<'_>) -> bool {
+    listed(PLURAL, &word.text) || listed(SINGULAR, &word.text)
+}
+
+/// Returns the number that counts the word at an index: the one behind a joint (`failed: 0`), else the
+/// one that stands beside it. Between two numbers it is the one in front where the part of the sentence
+/// begins with a number: `3 tests 1 failed 0 skipped`, but `total 5 failed 0`.
+fn count(words: &[Word<'_>], at: usize, whole: bool) -> Option<u64> {
+    let before = at.checked_sub(1).filter(|_| words[at].before.trim_ascii().is_empty());
+    let before = before.and_then(|index| number(&words[part(words, index)]));
+    let named = listed(NAMED, words.get(at + 1).map_or("", |word| &word.text));
+    let value = words.get(at + 1 + usize::from(named));
+    let joint = value.map_or("", |value| value.before.trim_ascii());
+    let joined = matches!(joint, ":" | "=");
+    let several = named || listed(PLURAL, &words[at].text);
     let numbers = words.iter().filter(|word| number(word).is_some()).count();
-    if words[..first].iter().any(|word| number(word).is_some()) {
-        let mut last = None;
-        return words.iter().any(|word| {
-            last = number(word).or(last);
-            failing(word) && last.is_some_and(|count| count > 0)
-        });
+    let counts = joined && (several || numbers > 1 || whole) || joint.is_empty() && several;
+    let behind = value.filter(|_| counts).and_then(number);
+    match (before, behind) {
+        (Some(before), Some(_)) if !joined && begins_with_number(words, at) => Some(before),
+        (_, Some(behind)) => Some(behind),
+        (before, None) => before,
     }
-    (0..words.len()).any(|at| {
-        let named = listed("count counts number total", words.get(at + 1).map_or("", |w| &w.text));
-        let Some(value) = words.get(at + 1 + usize::from(named)) else { return false };
-        let several = listed(PLURAL, &words[at].text) || named;
-        let joint = value.before.trim_ascii();
-        let joined = matches!(joint, ":" | "=") || several && joint.is_empty();
-        failing(&words[at])
-            && joined
-            && number(value).is_some_and(|count| count > 0)
-            && (several || numbers > 1 || whole)
-    })
+}
+
+/// Returns the index of the number that a number is the whole of: `1 of 5`, `1/5`.
+fn part(words: &[Word<'_>], at: usize) -> usize {
+    let is_number = |back: usize| at >= back && number(&words[at - back]).is_some();
+    if is_number(1) && words[at].before == "/" {
+        at - 1
+    } else if is_number(2) && words[at - 1].text == "of" {
+        at - 2
+    } else {
+        at
+    }
+}
+
+/// Tells whether the part of a sentence in which the word at an index stands begins with a number.
+fn begins_with_number(words: &[Word<'_>], at: usize) -> bool {
+    let first = (0..=at).rev().find(|&from| words[from].before.contains([',', ';', '|', '(']));
+    words.get(first.unwrap_or(0)).and_then(number).is_some()
 }
 
 fn number(word: &Word<'_>) -> Option<u64> {
@@ -83,6 +110,25 @@ mod tests {
             ("err=1 ok=4", true),
             ("done (errors: 1)", true),
             ("found 3 errors in 12 tests", true),
+            ("1 error(s), 2 warning(s)", true),
+            ("0 error(s), 2 warning(s)", false),
+            ("total: 5, passed: 4, failed: 1", true),
+            ("Total: 5, passed: 5, failed: 0.", false),
+            ("total 5 passed 4 failed 1", true),
+            ("total 5 passed 5 failed 0", false),
+            ("3 tests 1 failed 0 skipped", true),
+            ("3 tests 0 failed 1 skipped", false),
+            ("Run: 5 Failed: 1 Skipped: 0", true),
+            ("Run: 5 Failed: 0 Skipped: 0", false),
+            ("1 of 5 failed", true),
+            ("0 of 5 failed", false),
+            ("0/5 failed", false),
+            ("2/5 failed", true),
+            ("passed=5/5 failed=0/5", false),
+            ("passed=4/5 failed=1/5", true),
+            ("6 passed 5, failed 0", false),
+            ("Run 5, Failed 0", false),
+            ("Result: 0 failures (5 tests)", false),
             ("0 errors", false),
             ("errors: 0, warnings: 3", false),
             ("12 tests, 0 errors", false),

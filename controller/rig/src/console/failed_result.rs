@@ -337,17 +337,29 @@ impl<'a> Report<'a> {
         let named = |word: &Word<'_>| is_about(word) || listed(FAILURES, &word.text);
         // `3 Tests 1 Failures 0 Ignored` begins with a number.
         let first = self.words.iter().position(named).and_then(|first| first.checked_sub(1));
+        let total = |first: usize| first > 0 && listed("total totals", self.word(first - 1));
+        let first = first.filter(|&first| !total(first));
         let numbers_first = first.is_some_and(|first| number(&self.words[first]).is_some());
+        // `run: 5 failed: 0`
+        let joint = self.words.get(at + 1).is_some_and(|next| next.before.contains([':', '=']));
         let owned = |index: usize| index > 0 && is_about(&self.words[index - 1]);
+        // `result: 0 failures (5 tests)`
+        let bracketed = self.words.get(at + 1).is_some_and(|next| next.before.contains('('));
         match before {
-            Some((_, index)) if behind.is_some() && !numbers_first && owned(index) => behind,
+            Some(_) if behind.is_some() && joint => behind,
+            Some((_, index))
+                if behind.is_some() && !bracketed && !numbers_first && owned(index) =>
+            {
+                behind
+            }
             Some(before) => Some(before),
             None => behind,
         }
     }
 
     fn count_before(&self, at: usize) -> Option<(u64, usize)> {
-        let mut back = at.checked_sub(1)?;
+        // `tests 5 / errors 0`
+        let mut back = at.checked_sub(1).filter(|_| !self.words[at].before.contains(" / "))?;
         while number(&self.words[back]).is_none() {
             if !listed(COUNTED, self.word(back)) {
                 return None;

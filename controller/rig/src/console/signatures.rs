@@ -104,7 +104,10 @@ impl Signatures {
         matches: &mut Matches,
     ) {
         self.find_at_starts(line, complete, caches, matches);
-        self.find_within_words(line, complete, caches, matches);
+        // Whether a word is broken off shows what follows.
+        if complete && !caches.candidates.is_empty() {
+            self.find_within_words(line, caches, matches);
+        }
     }
 
     /// Adds the signatures that a text of a line begins with.
@@ -144,28 +147,17 @@ impl Signatures {
     }
 
     /// Adds the signatures that begin where a word was broken off.
-    fn find_within_words(
-        &self,
-        line: &str,
-        complete: bool,
-        caches: &mut Caches,
-        matches: &mut Matches,
-    ) {
-        if caches.candidates.is_empty() {
-            return;
-        }
+    fn find_within_words(&self, line: &str, caches: &mut Caches, matches: &mut Matches) {
         let inner = &*self.0;
-        let end = line.floor_char_boundary(line.len() - usize::from(!complete && !line.is_empty()));
         for found in inner.search.iter().flat_map(|search| search.find_overlapping_iter(line)) {
             let index = inner.owners[found.pattern().as_usize()];
             if matches.contains(signature(index)) {
                 continue;
             }
             let first = found.start().saturating_sub(REACH);
-            let starts =
-                (first..=found.start().min(end)).filter(|&at| breaks_word(&line[..end], at));
+            let starts = (first..=found.start()).filter(|&at| breaks_word(line, at));
             for start in starts {
-                let mut texts = texts(&line[start..end], complete);
+                let mut texts = texts(&line[start..], true);
                 if texts.any(|text| {
                     let input = Input::new(text).anchored(Anchored::Yes);
                     let ends = inner.each[index].end(&mut caches.each[index], &input);

@@ -67,7 +67,8 @@ const PHRASES: &[&str] = &[
     r"(?i-u)^(?:\w+[ _])?(?:self[ _-]?)?test\w*\(\) ?= ?-?0*[1-9]\d*$",
     r"^EXIT_FAILURE$",
     // Assertions
-    r"(?i-u)^assert(?:ion)? (?:failed|failure) (?:in|at|on) \S",
+    // What ztest prints of one goes on behind the place; its case says whether that was wanted.
+    r"(?i-u)^assert(?:ion)? (?:failed|failure) (?:(?:in|on) \S|at \S+(?: line \d+)?$)",
     r"(?i-u)^(?:\w*assert\w*|check\w*|expect\w*|require\w*|verify\w*)\(.*\) (?:has )?failed[.!]*$",
     r"(?i-u)^expectation failed\b",
     r"^\S+\.[ch]:\d+:assert: assert failed with ",
