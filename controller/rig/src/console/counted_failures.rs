@@ -7,7 +7,7 @@
 //! foreign word makes a line a log line. `err: 5` alone may be the number of an error, so it counts
 //! only where nothing stands in front of it, not even a level and a tag.
 
-use super::words::{Word, listed};
+use super::words::{Word, listed, number};
 
 /// Names of failures, of which several are counted.
 const PLURAL: &str = "\
@@ -27,9 +27,6 @@ const OTHERS: &str = "\
 const BETWEEN: &str = "\
     total totals sum run ran count counts number of and with in all found detected result results \
     summary done finished complete completed there were was are is had has have";
-
-/// Longest number that is a count.
-const DIGITS: usize = 9;
 
 /// Words between what is counted and its number: `error count = 1`.
 const NAMED: &str = "count counts number total found detected";
@@ -88,10 +85,6 @@ fn part(words: &[Word<'_>], at: usize) -> usize {
 fn begins_with_number(words: &[Word<'_>], at: usize) -> bool {
     let first = (0..=at).rev().find(|&from| words[from].before.contains([',', ';', '|', '(']));
     words.get(first.unwrap_or(0)).and_then(number).is_some()
-}
-
-fn number(word: &Word<'_>) -> Option<u64> {
-    if word.text.len() > DIGITS { None } else { word.text.parse().ok() }
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use super::lines::texts;
 use super::result_rows::is_failed_row;
 use super::signatures::broken_off;
 use super::verdict_phrases::is_failed_phrase;
-use super::words::{Word, listed, names_test, words};
+use super::words::{Word, listed, names_test, number, words};
 
 /// Words that a test report has and a log has rarely.
 const ABOUT: &str = "\
@@ -127,9 +127,6 @@ const MARKS: [char; 5] = ['\u{2717}', '\u{2718}', '\u{2715}', '\u{2716}', '\u{27
 /// Most words of a line that ends with a verdict in capitals and has no word about tests.
 const SHORT: usize = 5;
 
-/// Longest number that is a count.
-const DIGITS: usize = 9;
-
 /// Text of which one stands in each line with a failed result that is neither of a framework nor a row.
 pub(super) const HINTS: &str = r"fail|not ok|not pass|error|mismatch|\bn?ko\b|\bnok\b|unsucc|crash|broken|pass|succe|time(?:d )?out|abort|tbrok|score|\d ok\b|\berrs? ?[:=]|\{\{|(?-i:\bNG\b|\bBAD\b|\b[FEZ]:[^ :]*:|asserts {3}|tests {3}|suites {3})|hang|hung|xpass|\xe2\x9c[\x95-\x98]|\xe2\x9d\x8c|\x00|\x08|\xef[\xbc\xbd]|\xc2\xa0";
 
@@ -198,11 +195,6 @@ fn is_about(word: &Word<'_>) -> bool {
 
 fn is_hex(text: &str) -> bool {
     text.strip_prefix("0x").is_some_and(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()))
-}
-
-fn number(word: &Word<'_>) -> Option<u64> {
-    let text = word.text.as_str();
-    if text.len() > DIGITS { None } else { text.parse().ok() }
 }
 
 /// A line, behind what loggers put in front, that may report a result.

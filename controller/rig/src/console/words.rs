@@ -3,6 +3,9 @@
 /// Words of a line that are looked at; a register dump of 32 registers has 64.
 const MOST: usize = 80;
 
+/// Longest number that is a count.
+const DIGITS: usize = 9;
+
 /// A word of a line.
 #[derive(Debug)]
 pub(super) struct Word<'a> {
@@ -61,6 +64,12 @@ pub(super) fn words(text: &str) -> Vec<Word<'_>> {
         rest = tail;
     }
     words
+}
+
+/// Returns the number that a word is, if it is one that may count something.
+pub(super) fn number(word: &Word<'_>) -> Option<u64> {
+    let text = word.text.as_str();
+    if text.len() > DIGITS { None } else { text.parse().ok() }
 }
 
 /// Tells whether a word is the name of a test: `memtest`, but not `fastest`.
