@@ -116,7 +116,7 @@ fn a_run_waits_for_an_approval_that_is_bound_to_what_waits() {
         said.contains("waits for an approval") && said.contains("jig repair approve"),
         "{said}"
     );
-    // What is to be approved is shown, and who follows a run that nobody drives is told.
+    // What is to be approved is shown, also by `watch` where no process drives the run.
     assert!(said.contains("+    if (r->count >= 8)"), "{said}");
     let watched = workshop.run(["repair", "watch", "last"]);
     assert!(watched.code() == 4 && watched.out().contains("jig repair approve"), "{watched}");

@@ -9,7 +9,7 @@
 
 use super::lines::texts;
 use super::result_rows::goes_on;
-use super::words::{listed, words};
+use super::words::{listed, number, parsed_count, words};
 
 /// Text of which one stands in each failed row and in each head of a table, unless a word of results
 /// does.
@@ -22,8 +22,6 @@ pub(crate) const BESIDE: usize = 16;
 const NAME: usize = 48;
 /// Most words of a name.
 const NAME_WORDS: usize = 6;
-/// Longest number that is a count.
-const DIGITS: usize = 9;
 /// Most other lines between the rows of a table.
 const APART: usize = 3;
 
@@ -339,7 +337,7 @@ impl TableHead {
         let count = |from_right: &usize| {
             let column = columns.len().checked_sub(from_right + 1)?;
             let text = columns.get(column).filter(|_| column > 0)?;
-            if text.len() > DIGITS { None } else { text.parse::<u64>().ok() }
+            parsed_count(text)
         };
         let named = columns.first()?.bytes().any(|b| b.is_ascii_alphabetic());
         let whole = self.counts.iter().all(|at| count(at).is_some());
@@ -369,10 +367,7 @@ fn any_share(text: &str) -> Option<Share<'_>> {
 /// `3/5 OK`, `4 of 5 tests good`, `matched 39/40 (97.5%)`, `success rate: 80%`.
 fn good_share(text: &str) -> Option<Share<'_>> {
     let words = words(text);
-    let number = |at: usize| {
-        let text = words.get(at)?.text.as_str();
-        if text.len() > DIGITS { None } else { text.parse::<u64>().ok() }
-    };
+    let number = |at: usize| number(words.get(at)?);
     let word = |at: usize| words.get(at).map_or("", |word| word.text.as_str());
     let first = (0..words.len()).find(|&at| number(at).is_some())?;
     let some = number(first)?;
@@ -407,10 +402,7 @@ fn word_before(text: &str) -> &str {
 fn labelled_share(text: &str) -> Option<Share<'_>> {
     let (label, numbers) = text.rsplit_once([':', '='])?;
     let (some, whole) = numbers.split_once('/').or_else(|| numbers.split_once(" of "))?;
-    let number = |text: &str| {
-        let text = text.trim_ascii();
-        if text.len() > DIGITS { None } else { text.parse().ok() }
-    };
+    let number = |text: &str| parsed_count(text.trim_ascii());
     let label = label.trim_ascii();
     let words = words(label);
     let (last, front) = words.split_last()?;

@@ -68,7 +68,11 @@ pub(super) fn words(text: &str) -> Vec<Word<'_>> {
 
 /// Returns the number that a word is, if it is one that may count something.
 pub(super) fn number(word: &Word<'_>) -> Option<u64> {
-    let text = word.text.as_str();
+    parsed_count(&word.text)
+}
+
+/// Reads a number that may count something.
+pub(super) fn parsed_count(text: &str) -> Option<u64> {
     if text.len() > DIGITS { None } else { text.parse().ok() }
 }
 
