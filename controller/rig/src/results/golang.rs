@@ -90,6 +90,10 @@ impl Grammar for Golang {
         }
     }
 
+    fn end_is_open(&self) -> bool {
+        true
+    }
+
     fn closed(&self, line: &ReportLine<'_>) -> bool {
         line.text == "PASS"
     }

@@ -77,6 +77,11 @@ pub(super) trait Grammar: Debug + Send + Sync {
     fn begins_more(&self, _line: &ReportLine<'_>) -> bool {
         false
     }
+    /// Tells whether nothing says how many parts the report has, so that another one may follow
+    /// its end.
+    fn end_is_open(&self) -> bool {
+        false
+    }
     /// Tells whether a line that opens another format belongs to this report.
     fn covers(&self, _line: &ReportLine<'_>) -> bool {
         false

@@ -160,9 +160,13 @@ impl Reading {
         self.record.remark(format!("an unfinished control string hides text at {at}"));
     }
 
-    /// The stream was cut here.
+    /// The stream was cut here. Behind an end that is open a whole part may be lost.
     pub(super) fn cut(&mut self, at: u64) {
-        if !self.record.ended() {
+        let end_is_open = match &self.source {
+            Source::Format { grammar, .. } => grammar.end_is_open(),
+            Source::Markers(_) => false,
+        };
+        if !self.record.ended() || end_is_open {
             self.record.cut(at);
         }
     }

@@ -98,6 +98,10 @@ impl Grammar for TeamCity {
             || line.text.contains(HEAD) && line.text.ends_with(']') && whole()
     }
 
+    fn end_is_open(&self) -> bool {
+        self.announced == 0 && !self.summed
+    }
+
     fn holds_failure(&self, text: &str) -> bool {
         text.contains("##teamcity[testFailed")
     }
