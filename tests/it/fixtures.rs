@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::{self, Write as _};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -85,7 +86,10 @@ fn whole_board(board: &str) {
             scope.spawn(|| {
                 while let Some(entry) = entries.get(next.fetch_add(1, Ordering::Relaxed)) {
                     if let Err(why) = check(entry) {
-                        failures.lock().unwrap().push(format!("{board} {}: {why}", entry.fixture));
+                        let failure = format!("{board} {}: {why}", entry.fixture);
+                        // At once: libtest keeps what tests print until the last one has ended.
+                        let _ = writeln!(io::stderr(), "{failure}");
+                        failures.lock().unwrap().push(failure);
                     }
                 }
             });
