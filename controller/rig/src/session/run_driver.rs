@@ -111,7 +111,7 @@ pub async fn run(
         retries: RetryPolicy::new(max_recoveries),
         took_ms: 0,
     };
-    let (mut verdict, before) = driver.drive(look, repeat).instrument(span).await?;
+    let (mut verdict, before) = driver.drive(look, repeat).instrument(span).await;
     let Dut { spec, events, recorder, mut live, .. } = driver.dut;
     events.note_injected(&mut verdict);
     verdict.notes.splice(0..0, before);
@@ -139,11 +139,7 @@ struct RunDriver<'a> {
 impl RunDriver<'_> {
     /// Makes all attempts that count, at least one; returns their verdict and the notes of
     /// preflight.
-    async fn drive(
-        &mut self,
-        look: Preflight,
-        repeat: u32,
-    ) -> Result<(Verdict, Vec<Note>), StoreError> {
+    async fn drive(&mut self, look: Preflight, repeat: u32) -> (Verdict, Vec<Note>) {
         let PreflightResult { notes, unfit, vouched } = look.end(&mut self.dut).await;
         if vouched {
             self.retries.vouch();
@@ -152,7 +148,7 @@ impl RunDriver<'_> {
         let mut verdicts: Vec<Verdict> = unfit.into_iter().collect();
         let mut syncing = Vec::new();
         for _ in 0..turns {
-            let verdict = self.run_test().await?;
+            let verdict = self.run_test().await;
             let kind = verdict.kind;
             verdicts.push(verdict);
             // The logs of the previous attempt were synced while this one ran.
@@ -166,46 +162,59 @@ impl RunDriver<'_> {
                 break;
             }
         }
-        let put_back = self.put_back().await?;
+        let put_back = self.put_back().await;
         syncing.append(&mut self.dut.syncing);
         verdicts.extend(durable(syncing).await);
         let mut verdict = combine(&verdicts);
         verdict.notes.extend(put_back);
-        Ok((verdict, notes))
+        (verdict, notes)
     }
 
-    /// Attempts the test until an attempt counts; returns its verdict.
-    async fn run_test(&mut self) -> Result<Verdict, StoreError> {
+    /// Attempts the test until an attempt counts; returns its verdict. Where the run's folder cannot
+    /// be written meanwhile, what the test has shown is kept.
+    async fn run_test(&mut self) -> Verdict {
         self.retries.begin();
-        let mut step = self.test().await?;
+        let mut step = match self.test().await {
+            Ok(step) => step,
+            Err(error) => return unwritable(&error, None),
+        };
         loop {
             let RetryStep { verdict, next } = step;
-            self.dut.amend(&verdict, next == NextAction::Again).await?;
-            step = match next {
+            if let Err(error) = self.dut.amend(&verdict, next == NextAction::Again).await {
+                return unwritable(&error, Some(verdict));
+            }
+            let taken = match next {
                 NextAction::Done => {
                     let Self { plan, images, took_ms, .. } = self;
                     self.dut.remember(plan, images, verdict.kind, *took_ms).await;
-                    return Ok(verdict);
+                    return verdict;
                 }
-                NextAction::Again => self.test().await?,
+                NextAction::Again => self.test().await,
                 NextAction::Recover => {
                     let outcome = self.recovery(verdict.cause).await;
-                    self.retries.recovered(verdict, &outcome)
+                    Ok(self.retries.recovered(verdict.clone(), &outcome))
                 }
-                NextAction::Control => {
-                    let control = self.dut.control().await?;
-                    if self.retries.contradicts_itself(&control) {
-                        self.dut.doubt(Some(u32::MAX)).await;
-                    }
-                    let step = self.retries.controlled(verdict, control);
-                    if step.next == NextAction::Again {
-                        let text = "made again: what was not seen may have been lost on the way";
-                        self.dut.events.emit(RunEvent::Note { text: text.to_owned() });
-                    }
-                    step
-                }
+                NextAction::Control => self.ask_known_good(verdict.clone()).await,
+            };
+            step = match taken {
+                Ok(step) => step,
+                Err(error) => return unwritable(&error, Some(verdict)),
             };
         }
+    }
+
+    /// Has the known-good image tell whether the rig works.
+    async fn ask_known_good(&mut self, verdict: Verdict) -> Result<RetryStep, StoreError> {
+        let control = self.dut.control().await?;
+        if self.retries.contradicts_itself(&control) {
+            self.dut.doubt(Some(u32::MAX)).await;
+        }
+        let step = self.retries.controlled(verdict, control);
+        if step.next == NextAction::Again {
+            let text = "made again: what was not seen may have been lost on the way";
+            self.dut.events.emit(RunEvent::Note { text: text.to_owned() });
+        }
+        Ok(step)
     }
 
     /// Makes an attempt of the test.
@@ -238,23 +247,35 @@ impl RunDriver<'_> {
 
     /// Puts the image of the test back on a board that keeps its flash, if the known-good image ran
     /// last; returns a note on whether that worked.
-    async fn put_back(&mut self) -> Result<Option<Note>, StoreError> {
+    async fn put_back(&mut self) -> Option<Note> {
         let deploy = self.dut.spec.profile.deploy_at(&self.dut.spec.place);
         let keeps = deploy.is_some_and(|deploy| match deploy.method() {
             DeployMethod::Probe | DeployMethod::Command => true,
             DeployMethod::EmulatorLoader | DeployMethod::ImageSet => false,
         });
-        let Some(plan) = deploy_plan(self.plan).filter(|_| keeps && self.dut.displaced) else {
-            return Ok(None);
-        };
+        let plan = deploy_plan(self.plan).filter(|_| keeps && self.dut.displaced)?;
         let (purpose, images) = (Purpose::Restore, self.images);
         let trial = PlannedAttempt { purpose, plan: &plan, images, again: false };
-        let made = self.dut.attempt(trial).await?.verdict;
-        Ok(Some(match made.kind {
+        let made = match self.dut.attempt(trial).await {
+            Ok(made) => made.verdict,
+            Err(error) => unwritable(&error, None),
+        };
+        Some(match made.kind {
             VerdictKind::Pass => Note::PutBack,
             _ => Note::NotPutBack { cause: made.cause, summary: made.summary },
-        }))
+        })
     }
+}
+
+/// Returns the verdict of a run whose folder cannot be written; what the test has shown is a note.
+fn unwritable(error: &StoreError, shown: Option<Verdict>) -> Verdict {
+    let mut verdict = Verdict::of(Cause::StorageFailed, jig_model::chain(error));
+    if let Some(shown) = shown {
+        (verdict.tests, verdict.notes) = (shown.tests, shown.notes);
+        let seen = Note::Shown { cause: shown.cause, summary: shown.summary };
+        verdict.notes.insert(0, seen);
+    }
+    verdict
 }
 
 /// Waits until the logs of an attempt are on disk; returns a verdict if that fails.

@@ -122,11 +122,16 @@ impl LabServices for Others {
     }
 }
 
+/// The events of a run, and what spoils its folder as soon as it is known.
 #[derive(Default)]
-struct Seen(Mutex<Vec<RunEvent>>);
+struct Seen(Mutex<Vec<RunEvent>>, Mutex<Option<fn(&Path)>>);
 
 impl Observer for Seen {
-    fn began(&self, _run: &RunId, _dir: &Path) {}
+    fn began(&self, _run: &RunId, dir: &Path) {
+        if let Some(spoil) = self.1.lock().unwrap().take() {
+            spoil(dir);
+        }
+    }
     fn event(&self, event: &RunEvent) {
         self.0.lock().unwrap().push(event.clone());
     }
@@ -399,6 +404,20 @@ async fn the_known_good_image_tells_the_firmware_from_the_rig() {
     let binds = [vec![lost()], proof(), proof()].concat();
     let record = Case { known_good: true, ..Case::of(binds) }.made().await;
     assert_eq!(record.verdict.unwrap().cause, Cause::EmulatorKilled);
+}
+
+#[tokio::test]
+async fn a_known_good_image_that_cannot_be_written_leaves_a_verdict() {
+    let case = Case { known_good: true, ..Case::of(vec![silent()]) };
+    *case.seen.1.lock().unwrap() = Some(|dir| {
+        std::fs::remove_dir_all(dir.join("artefacts")).unwrap();
+        std::fs::write(dir.join("artefacts"), "").unwrap();
+    });
+    let record = case.made().await;
+    let verdict = record.verdict.unwrap();
+    assert_eq!((verdict.kind, verdict.cause), (VerdictKind::EnvError, Cause::StorageFailed));
+    assert!(verdict.summary.contains("known-good.hex"), "{}", verdict.summary);
+    assert!(verdict.notes[0].to_string().contains("had shown: no_output"), "{:?}", verdict.notes);
 }
 
 #[tokio::test]
