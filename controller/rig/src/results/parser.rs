@@ -120,7 +120,9 @@ impl ResultParser {
         let Some(raw) = self.splitter.unfinished() else { return false };
         let bytes = plain(raw.bytes);
         let text = lossy(&bytes);
-        !self.ended() && self.reader.readings.iter().any(|r| r.closes_with(meanings(&text, &raw)))
+        let known = &self.reader.readings;
+        !self.ended() && known.iter().any(|r| r.closes_with(meanings(&text, &raw)))
+            || known.is_empty() && whole_report(&text, &raw).next().is_some()
     }
 
     /// Ends the stream and returns the report that counts.
@@ -140,6 +142,7 @@ impl ResultParser {
             }
             if !known && !raw.cut {
                 reader.read_enclosed(&text, &raw);
+                reader.read_only_line(&text, &raw);
             }
         }
         reader.finish()
@@ -204,6 +207,18 @@ impl ReportReader {
             }
             let reading = self.readings.iter_mut().find(|r| r.family() == Some(spec.family));
             reading.into_iter().for_each(|reading| reading.enclosed(&line, raw));
+        }
+    }
+
+    /// Reads a report that consists of the unfinished last line of the stream.
+    fn read_only_line(&mut self, text: &str, raw: &RawLine<'_>) {
+        let Some((spec, line)) = whole_report(text, raw).next() else { return };
+        if self.readings.is_empty() {
+            self.begin(spec, &line);
+            for reading in &mut self.readings {
+                reading.last(text.as_bytes(), raw, meanings(text, raw));
+            }
+            self.leader = self.best();
         }
     }
 
@@ -287,6 +302,18 @@ impl ReportReader {
         }
         (report, lines)
     }
+}
+
+/// Lists the formats of which a line, to which no further byte belongs, is a whole report.
+fn whole_report<'a>(
+    text: &'a str,
+    raw: &RawLine<'_>,
+) -> impl Iterator<Item = (&'static FormatSpec, ReportLine<'a>)> {
+    let held = holders(text);
+    meanings(text, raw).flat_map(move |line| {
+        let formats = opened_by(line, held).filter(move |spec| (spec.grammar)(false).closed(&line));
+        formats.map(move |spec| (spec, line))
+    })
 }
 
 /// Lists what a line can mean: itself, then what stands behind each log prefix.

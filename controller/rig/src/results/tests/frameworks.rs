@@ -378,6 +378,11 @@ pub(super) const TABLE: &[(&str, &str, &str)] = &[
         "test cases: 4 | 2 passed | 1 skipped\nassertions: 2 | 2 passed\n",
         "catch2 +case_1 +case_2 ~case_3 planned=4 claimed=0 end | 4 test cases are not 2 passed, 0 failed and 1 skipped",
     ),
+    (
+        "catch2, only line without end",
+        "boot\nAll tests passed (4 assertions in 2 test cases)",
+        "catch2 +case_1 +case_2 planned=2 claimed=0 end",
+    ),
     ("catch2, crashed", "t.cpp:12: FAILED:\n  CHECK( false )\n", "catch2 -t.cpp:12"),
     (
         "catch2, verdict that lies",
