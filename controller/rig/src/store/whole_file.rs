@@ -1,10 +1,11 @@
 //! Files that a user names, read whole.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, FileType, OpenOptions};
 use std::io::{self, Read as _};
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
+use nix::errno::Errno;
 use nix::fcntl::OFlag;
 
 /// Opens a regular file.
@@ -18,17 +19,35 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new()
         .read(true)
         .custom_flags((OFlag::O_NONBLOCK | OFlag::O_NOCTTY).bits())
-        .open(path)?;
+        .open(path)
+        .map_err(|error| explained(path, error))?;
     let kind = file.metadata()?.file_type();
     if kind.is_dir() {
         return Err(io::ErrorKind::IsADirectory.into());
     }
     if !kind.is_file() {
-        // A socket cannot be opened at all.
-        let what = if kind.is_fifo() { "a FIFO" } else { "a device" };
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("it is {what}, no file")));
+        return Err(no_file(kind));
     }
     Ok(file)
+}
+
+/// Says what it is that cannot be opened at all: a socket, or a device without a driver.
+fn explained(path: &Path, error: io::Error) -> io::Error {
+    let special = path.metadata().ok().map(|about| about.file_type());
+    let special = special.filter(|kind| !kind.is_file() && !kind.is_dir());
+    match (error.raw_os_error().map(Errno::from_raw), special) {
+        (Some(Errno::ENXIO | Errno::ENODEV), Some(kind)) => no_file(kind),
+        _ => error,
+    }
+}
+
+fn no_file(kind: FileType) -> io::Error {
+    let what = match kind {
+        kind if kind.is_fifo() => "a FIFO",
+        kind if kind.is_socket() => "a socket",
+        _ => "a device",
+    };
+    io::Error::new(io::ErrorKind::InvalidInput, format!("it is {what}, no file"))
 }
 
 /// Reads a regular file of at most `limit` bytes.
@@ -67,6 +86,9 @@ mod tests {
         for endless in [fifo.as_path(), Path::new("/dev/zero")] {
             assert_eq!(read_whole(endless, 9).unwrap_err().kind(), io::ErrorKind::InvalidInput);
         }
+        let socket = folder.path().join("socket");
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        assert_eq!(read_whole(&socket, 9).unwrap_err().to_string(), "it is a socket, no file");
         let missing = read_whole(&folder.path().join("none"), 9).unwrap_err();
         assert_eq!(missing.kind(), io::ErrorKind::NotFound);
     }
