@@ -74,7 +74,7 @@ fn best_line(start: u64, bytes: &[u8]) -> Option<(ByteRange, Option<String>)> {
     best.map(|(_, range, until)| (range, until))
 }
 
-/// Rates how much a line looks like a result; nothing without a word that decides.
+/// Rates how much a line looks like a result; zero without a word that decides.
 fn score(text: &str) -> u32 {
     if text.len() > MAX_LINE {
         return 0;
@@ -88,7 +88,14 @@ fn score(text: &str) -> u32 {
         found[3] |= word.bytes().all(|b| b.is_ascii_digit());
     }
     let [good, bad, frame, digits] = found.map(u32::from);
-    if good + bad == 0 { 0 } else { 2 * (good + bad) + 2 * frame + digits }
+    let words = if good + bad == 0 { 0 } else { 2 * (good + bad) + 2 * frame + digits };
+    let is_verdict = |cell: &str| {
+        let named = |words: &[&str]| words.iter().any(|known| known.eq_ignore_ascii_case(cell));
+        !cell.bytes().any(|b| b.is_ascii_lowercase()) && (named(GOOD) || named(BAD))
+    };
+    // A verdict in capitals that is all of its line, of brackets, or of a cell of a table.
+    let alone = text.split(['|', '[', ']']).any(|cell| is_verdict(cell.trim_ascii()));
+    if alone { words.max(ENOUGH) } else { words }
 }
 
 /// Writes the pattern of a line that tells of a pass, as an argument for a shell.
@@ -105,7 +112,8 @@ fn pattern(text: &str) -> Option<String> {
         return None;
     }
     // Time stamps and levels differ from run to run.
-    let message = std::iter::successors(Some(text), |text| without_prefix(text)).last()?;
+    let messages = std::iter::successors(Some(text), |text| without_prefix(text));
+    let message = messages.filter(|message| !message.trim_ascii().is_empty()).last()?;
     let span = crate::console::lines::Span { start: 0, end: 0 };
     let line = ReportLine::new(message, span)?;
     let anchor = if line.text == text { "^" } else { "" };
@@ -141,6 +149,10 @@ mod tests {
                 r"'^it'\''s ok: 3 of 3 tests$'",
             ),
             ("\x1b[32mresult: OK\x1b[0m\n", "result: OK", "'^result: OK$'"),
+            ("Alpha | PASS |\nBeta | PASS |\n", "Beta | PASS |", r"'^Beta \| PASS \|$'"),
+            ("main(): This is RIOT!\n[SUCCESS]\n", "[SUCCESS]", r"'^\[SUCCESS\]$'"),
+            ("boot\nSUCCESS\n", "SUCCESS", "'^SUCCESS$'"),
+            ("boot\nlong line about the link, ok\nOK\n", "OK", "'^OK$'"),
         ] {
             let (range, pattern) = best_line(0, output.as_bytes()).unwrap();
             assert_eq!((range.text.as_str(), pattern.as_deref()), (line, Some(until)), "{output}");
@@ -153,7 +165,13 @@ mod tests {
     fn a_failure_is_shown_and_not_suggested() {
         let (range, until) = best_line(7, b"3 tests failed, 2 passed\n").unwrap();
         assert_eq!((range.start, range.end, until), (7, 31, None));
-        for line in ["1 of 2 (50%) tests successful", "selftest finished: 2/3 passed"] {
+        for line in [
+            "1 of 2 (50%) tests successful",
+            "selftest finished: 2/3 passed",
+            "Two | FAIL |",
+            "[FAILED]",
+            "FAIL",
+        ] {
             assert_eq!(best_line(0, line.as_bytes()).unwrap().1, None, "{line}");
         }
     }
