@@ -39,6 +39,7 @@ const PATTERNS: &[&str] = &[
     r"^\W*(?:cpu|core \d|mcu|processor) (?:is )?halted\W*$",
     // Assertions of kernels
     r"^\W*(?:config_?assert|bug_on|warn_on)\b",
+    r"\bcpu: \d+ (?:uid: \d+ )?pid: \d+ at \S",
     // Languages and their runtimes
     r"^(?:unhandled|uncaught) (?:\w+ )?(?:exception|error|rejection): \S",
     r"^terminate called\b",
@@ -62,10 +63,11 @@ static EVENTS: LazyLock<Option<Regex>> = LazyLock::new(|| {
 /// Tells whether a text says that something within the firmware stepped in.
 pub(super) fn tells_intervention(text: &str) -> bool {
     let text = text.trim_ascii();
-    // What a runtime says of an exception is no denial.
+    // What a runtime says of an exception is no denial, and neither is the number of a processor.
     let thrown = || {
         let small = text.to_ascii_lowercase();
-        small.starts_with("unhandled ") || small.starts_with("uncaught ")
+        ["unhandled ", "uncaught "].iter().any(|start| small.starts_with(start))
+            || small.contains("cpu: 0 ")
     };
     EVENTS.as_ref().is_some_and(|events| events.is_match(text))
         && (thrown() || !words(text).iter().any(|word| listed(DENIALS, &word.text)))

@@ -342,8 +342,10 @@ fn denied(words: &[Word<'_>], at: usize) -> bool {
     }) {
         return true;
     }
-    // What it is: `exception vectors at 0x0`, `assert level 2`.
-    if behind().take(1).any(|(_, word)| listed(THINGS, &word.text) && plain(word)) {
+    // What it is: `exception vectors at 0x0`, `assert level 2`, but not `unhandled signal 11`.
+    let thing = |word: &Word<'_>| listed(THINGS, &word.text) && plain(word);
+    let quality = matches!(words[at].text.as_str(), "unhandled" | "uncaught");
+    if !quality && behind().take(1).any(|(_, word)| thing(word)) {
         return true;
     }
     // How it is: `panic handler installed`, `fault was cleared`, `exception (3): handled`.
