@@ -14,6 +14,7 @@ use jig_model::pattern::Pattern;
 use tokio::task::spawn_blocking;
 
 use super::after_end::{captured_at, captured_behind, cut_headline, suspicious_line};
+use super::begins_again::begins_again;
 use super::drain::{complete_line, shows_line};
 use super::error::AttemptError;
 use super::failed_results::{KnownLines, failed_result, quoted};
@@ -50,6 +51,10 @@ pub(super) struct LogSearch {
     pub(super) excused: Vec<ByteRange>,
     /// Where what the plan waits for ends: the log, and the offset.
     pub(super) end: Option<(String, u64)>,
+    /// Where the last boot begins in that log.
+    pub(super) booted: u64,
+    /// The end is that of a report, and not a text that the plan waits for.
+    pub(super) reported: bool,
 }
 
 /// What was found in the logs.
@@ -58,6 +63,8 @@ struct LogFindings {
     failed_result: Option<ByteRange>,
     /// What looks like a crash behind the end.
     suspicious: Option<ByteRange>,
+    /// The first line of the boot behind the end.
+    begun_again: Option<ByteRange>,
     /// Rejected output behind control sequences.
     rejected: Option<ByteRange>,
 }
@@ -69,11 +76,11 @@ impl LogSearch {
         seen: Observation,
     ) -> Result<Observation, AttemptError> {
         let found = spawn_blocking(move || self.search()).await.map_err(AttemptError::Broken)??;
-        let LogFindings { failed_result, suspicious, rejected } = found;
+        let LogFindings { failed_result, suspicious, begun_again, rejected } = found;
         let kind = IncidentKind::Recognised(Cause::AssertFailed);
         let rejected = rejected.map(|range| Incident { kind, range });
         let incidents = seen.incidents.iter().cloned().chain(rejected).collect();
-        Ok(Observation { suspicious, failed_result, incidents, ..seen })
+        Ok(Observation { suspicious, begun_again, failed_result, incidents, ..seen })
     }
 
     /// Searches what was judged for a failure in readable text: a failed result that no report has,
@@ -109,12 +116,15 @@ impl LogSearch {
     fn search(self) -> Result<LogFindings, AttemptError> {
         let allowed = PatternSet::new(&self.allowed).map_err(AttemptError::Patterns)?;
         let failed_result = self.first(|console| self.failed_in(console, &allowed))?;
-        let suspicious = match &self.end {
-            Some((file, end)) => self.suspicious_behind(file, *end, &allowed)?,
-            None => None,
+        let (suspicious, begun_again) = match &self.end {
+            Some((file, end)) => (
+                self.suspicious_behind(file, *end, &allowed)?,
+                self.begun_again(file, *end, &allowed)?,
+            ),
+            None => (None, None),
         };
         let rejected = self.rejected_line()?;
-        Ok(LogFindings { failed_result, suspicious, rejected })
+        Ok(LogFindings { failed_result, suspicious, begun_again, rejected })
     }
 
     /// Returns the first finding in the consoles, in their order.
@@ -152,6 +162,20 @@ impl LogSearch {
             let found = read(&self.run, &console.file, find)?;
             Ok(found.map(|found| quoted(&console.file, found)))
         })
+    }
+
+    fn begun_again(
+        &self,
+        file: &str,
+        end: u64,
+        allowed: &PatternSet,
+    ) -> Result<Option<ByteRange>, AttemptError> {
+        let console = self.consoles.iter().find(|console| console.file == file);
+        let known = console.map(|console| self.known_in(console)).unwrap_or_default();
+        let found = read(&self.run, file, |log| {
+            begins_again(log, (self.booted, end), !self.reported, (allowed, &known))
+        })?;
+        Ok(found.map(|found| quoted(file, found)))
     }
 
     fn rejected_line(&self) -> Result<Option<ByteRange>, AttemptError> {

@@ -348,6 +348,7 @@ fn log_search(
         }
         Some(SearchedConsole { file, judged, read: seen.read.take()? })
     });
+    let booted = end.as_ref().and_then(|(name, _)| facts.boots.last()?.get(name).copied());
     LogSearch {
         run: request.dir.path().to_owned(),
         consoles: consoles.collect(),
@@ -357,6 +358,8 @@ fn log_search(
         spelled: facts.spelled().to_vec(),
         excused,
         end: end.and_then(|(name, at)| Some((file(&name)?, at))),
+        booted: booted.unwrap_or_default(),
+        reported: results_wanted,
     }
 }
 
@@ -431,6 +434,7 @@ fn observe(
         garbage: seen.garbage.or(garbled),
         output: ByteRange { file, start: seen.output.0, end: seen.output.1, text: String::new() },
         suspicious: None,
+        begun_again: None,
         failed_result: None,
         result_like: None,
         printed_elsewhere: others.values().any(|other| other.output.1 > other.output.0),

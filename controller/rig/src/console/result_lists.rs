@@ -5,7 +5,8 @@
 //! row beside it has a passed verdict in the same place: at the same end of the line, behind the same
 //! joint, in the same field. A number counts failures where the head of its table says so. Two rows in
 //! front of which nothing but a blank or a colon stands may be log lines, so two passed ones are
-//! needed there. A row that passes later under the same name was tried again.
+//! needed there. A row that passes later under the same name was tried again, unless the list itself
+//! comes again: below `Channel 1` and `Channel 2`, `offset` is the name of two things.
 
 use super::lines::texts;
 use super::result_rows::goes_on;
@@ -26,13 +27,23 @@ const NAME_WORDS: usize = 6;
 const APART: usize = 3;
 
 const PASSED: &str = "pass passed passes ok okay good success successful succeeded";
-const FAILED: &str = "fail failed fails failure nok ng ko bad error";
+const FAILED: &str = "fail failed fails failure nok ng ko bad error err";
 /// Verdicts in capitals only.
 const STOPPED: &str = "timeout crash crashed abort aborted hang hung";
 /// Words of a pass that no log has in such a place.
 const TESTED: &str = "pass passed";
 /// Words that are also the level of a log.
-const LEVELS: &str = "error bad";
+const LEVELS: &str = "error err bad";
+/// Words between a name and its verdict.
+const JOINTS: &str = "is was test check";
+/// Units of a value beside a verdict.
+const UNITS: &str =
+    "v mv uv a ma ua ms us ns s sec hz khz mhz c k degc ohm kohm dbm db ppm rpm bar w mw";
+
+/// So many rows of one name are a series, and not one thing that is tried again.
+const SERIES: usize = 3;
+/// So many rows of a list that all fail are no log.
+const ALL_FAILED: usize = 3;
 
 /// Words of a table's head: what counts failures, what counts passes, what its rows are, and what names
 /// a column of verdicts.
@@ -120,11 +131,18 @@ fn is_failed_row(row: &Row<'_>, prefixes: usize, before: &[&str], behind: &[&str
     };
     let front: Vec<_> = before.iter().filter_map(alike).collect();
     let back: Vec<_> = behind.iter().filter_map(alike).collect();
+    let listed_again = comes_again(row.name, &front, &back);
     let numbered = |name: &str| without_digits(name) == without_digits(row.name);
-    let retried = back.iter().any(|(name, _)| name == row.name)
+    let passes_later = back.iter().any(|(name, _)| name == row.name)
         || front.is_empty() && back.iter().any(|(name, _)| numbered(name));
-    if retried {
+    if front.iter().filter(|(name, _)| name == row.name).count() >= SERIES {
+        return true;
+    }
+    if passes_later && !listed_again {
         return false;
+    }
+    if front.is_empty() && back.is_empty() && !single && all_fail(row, behind) {
+        return true;
     }
     if let Place::Field(separator, field) = row.place
         && before.iter().any(|line| names_verdicts(line, separator, field))
@@ -132,8 +150,8 @@ fn is_failed_row(row: &Row<'_>, prefixes: usize, before: &[&str], behind: &[&str
         return true;
     }
     let mut names: Vec<&str> = Vec::new();
-    for (name, _) in front.iter().chain(&back).filter(|(name, _)| name != row.name) {
-        if !names.contains(&name.as_str()) {
+    for (name, _) in front.iter().chain(&back) {
+        if (listed_again || name != row.name) && !names.contains(&name.as_str()) {
             names.push(name);
         }
     }
@@ -142,11 +160,44 @@ fn is_failed_row(row: &Row<'_>, prefixes: usize, before: &[&str], behind: &[&str
     names.len() >= needed
 }
 
-/// `BIST RAM ok` and `BIST FLASH fail`, `ram ok` and `flash fail`.
+/// Tells whether the passed rows beside a failed one are those of lists with the same names: another
+/// row stands on two sides of the failed row, or of one with its name.
+fn comes_again(name: &str, front: &[(String, bool)], back: &[(String, bool)]) -> bool {
+    let passed = |rows: &[(String, bool)]| -> Vec<String> {
+        rows.iter().map(|(name, _)| name.clone()).collect()
+    };
+    let rows = [passed(front), vec![name.to_owned()], passed(back)].concat();
+    let laps: Vec<&[String]> = rows.split(|row| row == name).collect();
+    rows.iter().any(|row| laps.iter().filter(|lap| lap.contains(row)).count() > 1)
+}
+
+/// Tells whether the lines behind a failed row are failed rows, too.
+fn all_fail(row: &Row<'_>, behind: &[&str]) -> bool {
+    let fails = |line: &&&str| {
+        texts(line, true)
+            .filter_map(failed_row)
+            .any(|next| next.place == row.place && next.name != row.name)
+    };
+    behind.iter().take_while(fails).count() + 1 >= ALL_FAILED
+}
+
+/// `BIST RAM ok` and `BIST FLASH fail`, `ram ok` and `flash fail`, `3v3 3.29 ok` and `5v0 4.20 fail`,
+/// `1. ram ok` and `3. flash fail`.
 fn first_words_agree(row: &Row<'_>, other: &Row<'_>) -> bool {
-    let (one, two) = (row.name.split(' '), other.name.split(' '));
-    let count = one.clone().count();
-    count == two.clone().count() && (count == 1 || one.clone().next() == two.clone().next())
+    let is_value = |word: &str| word.starts_with(|c: char| c.is_ascii_digit() || c == '(');
+    let unnumbered = |name: &str| -> Vec<String> {
+        let words = name
+            .split_ascii_whitespace()
+            .skip_while(|word| is_value(word) && !word.contains(char::is_alphabetic));
+        words.map(str::to_owned).collect()
+    };
+    let (one, two) = (unnumbered(row.name), unnumbered(other.name));
+    let (Some(first), Some(second)) = (one.first(), two.first()) else { return false };
+    let alike = |(a, b): (&String, &String)| {
+        is_value(a) && is_value(b)
+            || a == b && (listed(JOINTS, a) || listed(UNITS, &a.to_ascii_lowercase()))
+    };
+    one.len() == two.len() && (first == second || one.iter().zip(&two).skip(1).all(alike))
 }
 
 fn without_digits(name: &str) -> String {
@@ -248,6 +299,7 @@ fn back_row(text: &str) -> Option<Row<'_>> {
         };
         let after = &text[end..];
         let ends = after.trim_matches(['.', '!', ' ', ']', ')']).is_empty()
+            || is_measured(after)
             || [" (", ", ", " - ", ": ", "; ", "] "].iter().any(|next| after.starts_with(next));
         if !ends {
             return None;
@@ -257,6 +309,15 @@ fn back_row(text: &str) -> Option<Row<'_>> {
         found = Some(Row { name: name.trim_ascii(), place, passed: passed && !denied, tested });
     }
     found
+}
+
+/// Tells whether a text is a value with its unit: ` 40 ms`.
+fn is_measured(text: &str) -> bool {
+    let mut words = text.split_ascii_whitespace();
+    let value =
+        words.next().is_some_and(|word| word.bytes().all(|b| b.is_ascii_digit() || b == b'.'));
+    let unit = words.next().is_some_and(|word| listed(UNITS, &word.to_ascii_lowercase()));
+    value && unit && words.next().is_none()
 }
 
 /// Names what stands between a name and its verdict; `\0` is a single blank.

@@ -41,6 +41,23 @@ fn a_word_is_a_verdict_where_a_row_beside_it_passes() {
             "E (32) post: eth: fail",
         ),
         ("sensor 1: ok / sensor 2: ok / sensor 3: fail", "sensor 3: fail"),
+        // A list that comes again has rows of the same names.
+        ("[i2c] / probe  ok / read  fail / [spi] / probe  ok / read  ok", "read  fail"),
+        ("gain  ok / offset  fail /  / gain  ok / offset  ok", "offset  fail"),
+        ("Port 1 / gain  fail / link  ok / Port 2 / gain  ok / link  ok", "gain  fail"),
+        ("mic passed / jack failed / mic passed / jack passed", "jack failed"),
+        // A value stands beside the verdict, or a number in front of the name.
+        ("3v3 3.29 pass / 1v8 1.81 pass / 5v0 4.20 fail", "5v0 4.20 fail"),
+        ("3v3 is ok / 1v8 is ok / 5v0 is bad", "5v0 is bad"),
+        ("ram test ok / rom test ok / flash test fail", "flash test fail"),
+        ("ram  ok 12 ms / rom  ok 3 ms / flash  fail 40 ms", "flash  fail 40 ms"),
+        ("1. ram ok / 2. rom ok / 3. flash fail", "3. flash fail"),
+        ("(1/3) ram ok / (2/3) rom ok / (3/3) flash fail", "(3/3) flash fail"),
+        ("ram  OK / rom  OK / eth  ERR", "eth  ERR"),
+        // Rows of one name, and rows that all fail.
+        ("loop  ok / loop  ok / loop  ok / loop  fail", "loop  fail"),
+        ("loop  ok / loop  ok / loop  ok / loop  fail / loop  ok", "loop  fail"),
+        ("ram: failed / rom: failed / flash: failed / bye", "ram: failed"),
         // By the head of the table.
         (
             "suite     pass fail skip / ring        12    0    0 / spi          3    1    1",
@@ -72,6 +89,11 @@ fn words_and_numbers_of_logs_are_no_rows() {
         // Tried again.
         "wifi: ok / dns: ok / mqtt: fail / mqtt: ok",
         "connect 1: fail / connect 2: ok / connect 3: ok",
+        "link: ok / dhcp: fail / dns: ok / dhcp: ok / mqtt: ok",
+        "link: ok / link: fail / link: ok",
+        "wifi: failed / mqtt: failed / going on without a network",
+        "wifi init ok / nvs init ok / sd init fail",
+        "rx ok 12 / tx ok 3 / crc fail 2",
         "link: ok / phy: ok / mqtt: fail, retrying",
         "link: ok / phy: ok / nvs: fail, using default",
         // Levels and counters.

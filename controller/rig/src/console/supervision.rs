@@ -12,7 +12,7 @@ use regex_automata::meta::Regex;
 use regex_automata::util::syntax;
 
 use super::scan::searched_once;
-use super::words::{listed, words};
+use super::words::{Word, listed, words};
 
 /// Patterns of such lines, of ASCII in any case.
 const PATTERNS: &[&str] = &[
@@ -49,16 +49,28 @@ const PATTERNS: &[&str] = &[
     r"^=+ CORE DUMP START =+",
 ];
 
+/// Patterns of lines whose event is that something is absent.
+const ABSENCES: &[&str] = &[
+    r"^\W*(?:sw|task |software )?(?:watchdog|wdt|wd)\b.*\bno (?:feed|kick|pet|refresh|heartbeat|response|answer|reply|check-?in|sign of life)\b",
+    r"^\W*(?:sw|task |software )?(?:watchdog|wdt|wd)\b.*\bnot (?:responding|answering|fed|kicked|refreshed|alive)\b",
+];
+
 /// Words of a line that takes the event back.
 const DENIALS: &str = "\
-    no not_set without never none 0 if when test tests testing enabled disabled armed configured \
+    no not_set without never none if when test tests testing enabled disabled armed configured \
     supported expected simulated simulating injected injecting cleared previous last counter count \
-    handled corrected off ok";
+    handled corrected off ok needed required";
 
-static EVENTS: LazyLock<Option<Regex>> = LazyLock::new(|| {
+/// Words that do not take back what is absent.
+const ABSENT: &str = "no not";
+
+static EVENTS: LazyLock<Option<Regex>> = LazyLock::new(|| compiled(PATTERNS));
+static ABSENT_EVENTS: LazyLock<Option<Regex>> = LazyLock::new(|| compiled(ABSENCES));
+
+fn compiled(patterns: &[&str]) -> Option<Regex> {
     let ascii = syntax::Config::new().unicode(false).utf8(false).case_insensitive(true);
-    Regex::builder().configure(searched_once()).syntax(ascii).build_many(PATTERNS).ok()
-});
+    Regex::builder().configure(searched_once()).syntax(ascii).build_many(patterns).ok()
+}
 
 /// Tells whether a text says that something within the firmware stepped in.
 pub(super) fn tells_intervention(text: &str) -> bool {
@@ -69,8 +81,17 @@ pub(super) fn tells_intervention(text: &str) -> bool {
         ["unhandled ", "uncaught "].iter().any(|start| small.starts_with(start))
             || small.contains("cpu: 0 ")
     };
-    EVENTS.as_ref().is_some_and(|events| events.is_match(text))
-        && (thrown() || !words(text).iter().any(|word| listed(DENIALS, &word.text)))
+    let told = |events: &Option<Regex>| events.as_ref().is_some_and(|events| events.is_match(text));
+    let absent = told(&ABSENT_EVENTS);
+    let denies = |word: &str| listed(DENIALS, word) && !(absent && listed(ABSENT, word));
+    // `missed heartbeats (net): 0`, but not `heap exhausted: 0 of 4096 free`.
+    let counts_none = |word: &Word<'_>| {
+        word.text == "0" && word.before.contains([':', '=']) && word.after.trim().is_empty()
+    };
+    let words = words(text);
+    let none = words.last().is_some_and(counts_none);
+    let denied = none || words.iter().any(|word| denies(&word.text));
+    (absent || told(&EVENTS)) && (thrown() || !denied)
 }
 
 #[cfg(test)]
@@ -79,7 +100,7 @@ mod tests {
 
     #[test]
     fn the_patterns_compile() {
-        assert!(EVENTS.is_some());
+        assert!(EVENTS.is_some() && ABSENT_EVENTS.is_some());
     }
 
     #[test]
@@ -95,6 +116,14 @@ mod tests {
             ("no missed deadline", false),
             ("task net stuck", true),
             ("task net: stack 40%", false),
+            ("watchdog: no feed for 5 s, restarting", true),
+            ("WDT: task net not responding, no feed", true),
+            ("watchdog: no feed needed in this mode", false),
+            ("watchdog test: no feed", false),
+            ("no watchdog", false),
+            ("heap exhausted: 0 of 4096 free", true),
+            ("task 0 is stuck", true),
+            ("missed deadlines (net): 0", false),
             ("parity errors: 0", false),
             ("parity error: 0", false),
             ("uncaught exception: TypeError: Expected a function.", true),

@@ -333,10 +333,13 @@ fn denied(words: &[Word<'_>], at: usize) -> bool {
     // Its value: `faults: 0`, `fault status = 0x00000000`, `panic: none`.
     let behind = || words.iter().enumerate().skip(at + 1);
     let named = |word: &&Word<'_>| listed(MEASURES, &word.text) && plain(word);
-    let value = words[at + 1..].iter().find(|word| !named(word));
-    if value.is_some_and(|word| {
+    let value = (at + 1..words.len()).find(|&index| !named(&&words[index]));
+    if value.is_some_and(|index| {
+        let word = &words[index];
         let set = word.before.contains([':', '=']);
+        let counted = words[at].text.ends_with('s') || index > at + 1;
         set && (is_zero(&word.text) || word.text == "none")
+            && (counted || ends_phrase(words, index))
             // A setting of a kernel's command line.
             || word.before.starts_with('=') && matches!(words[at].text.as_str(), "panic" | "oops")
     }) {
@@ -352,9 +355,14 @@ fn denied(words: &[Word<'_>], at: usize) -> bool {
     let negated = |index: usize| {
         index > 0 && matches!(words[index - 1].text.as_str(), "not" | "never" | "un")
     };
+    // `ASSERT: expected 0 errors, got 3`.
+    let compared = |index: usize| {
+        words[index].text == "expected"
+            && words[index + 1..].iter().any(|word| listed("got was actual but", &word.text))
+    };
     let well =
         |word: &Word<'_>| listed(WANTED, &word.text) || !failed && listed(STATES, &word.text);
-    if behind().any(|(index, word)| well(word) && !negated(index)) {
+    if behind().any(|(index, word)| well(word) && !negated(index) && !compared(index)) {
         return true;
     }
     // How the line ends: `exception test ... OK`, but not `assertion failed: status == OK`.
@@ -364,6 +372,14 @@ fn denied(words: &[Word<'_>], at: usize) -> bool {
         && !negated(last)
         && !words[last].before.contains(['=', '<', '>', '('])
         && !words.iter().any(|word| word.text.starts_with("fail"))
+}
+
+/// Tells whether what stands behind a value belongs to something else: `panic: 0, resets: 1`, but not
+/// `panic: 0 blocks left`.
+fn ends_phrase(words: &[Word<'_>], value: usize) -> bool {
+    let Some(next) = words.get(value + 1) else { return true };
+    let names = words.get(value + 2).is_some_and(|word| word.before.contains([':', '=']));
+    names || !next.before.trim().is_empty()
 }
 
 /// Tells whether the pair of words at an index names a part of the machine, or a plain reset.

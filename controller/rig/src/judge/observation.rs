@@ -146,6 +146,8 @@ pub struct Observation {
     /// The first line behind the end of the report, or behind the last expected text, on any
     /// console, that looks like a crash and is not allowed.
     pub suspicious: Option<ByteRange>,
+    /// The first line of the boot where it comes again behind that end.
+    pub begun_again: Option<ByteRange>,
     /// The first line that says that a test failed, and that is part of no report.
     pub failed_result: Option<ByteRange>,
     /// The line that looks most like a result, where no known format was found.

@@ -47,6 +47,7 @@ const RULES: &[(&str, Rule)] = &[
     ("core-unknown", core_unknown),
     ("failed-result", failed_result),
     ("suspicious-output", suspicious_output),
+    ("begun-again", begun_again),
     ("restarted", restarted),
 ];
 
@@ -603,13 +604,29 @@ fn core_unknown(seen: &Observation) -> Option<Verdict> {
 /// Behind the end, output that looks like a crash is no proof of one, but nothing passes with it.
 fn suspicious_output(seen: &Observation) -> Option<Verdict> {
     let line = seen.suspicious.as_ref()?;
-    let end = if seen.results_wanted { "the end of the report" } else { "the expected text" };
+    let end = what_ended(seen);
     let summary = format!(
         "behind {end} the target printed what looks like a crash: {} \
          (if it is harmless: --allow REGEX, or `allow_output` of profile or plan)",
         line.text
     );
     Some(verdict(Cause::SuspiciousOutput, summary, vec![line.evidence()]))
+}
+
+/// Where nothing tells of a reset, a boot that begins again may be a crash that prints nothing.
+fn begun_again(seen: &Observation) -> Option<Verdict> {
+    let line = seen.begun_again.as_ref()?;
+    let summary = format!(
+        "behind {} the target seems to have started again: its first line came once more: {} \
+         (if it is harmless: --allow REGEX, or `allow_output` of profile or plan)",
+        what_ended(seen),
+        line.text
+    );
+    Some(verdict(Cause::SuspiciousOutput, summary, vec![line.evidence()]))
+}
+
+fn what_ended(seen: &Observation) -> &'static str {
+    if seen.results_wanted { "the end of the report" } else { "the expected text" }
 }
 
 /// A step that needed several starts did not simply work, even if the plan allows them.

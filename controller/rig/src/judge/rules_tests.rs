@@ -252,6 +252,17 @@ fn suspicious_output_takes_a_pass_and_nothing_else() {
 }
 
 #[test]
+fn a_boot_that_begins_again_takes_a_pass_and_nothing_else() {
+    let first = Some(ByteRange { text: "app 1.2".to_owned(), ..ByteRange::default() });
+    let seen = Observation { begun_again: first, ..green() };
+    let verdict = judge(&seen);
+    assert_eq!(verdict.cause, Cause::SuspiciousOutput);
+    assert!(verdict.summary.contains("once more: app 1.2"), "{}", verdict.summary);
+    let report = TestReport { claimed_failures: Some(1), ..seen.report.clone() };
+    assert_eq!(judge(&Observation { report, ..seen }).cause, Cause::SummaryFailed);
+}
+
+#[test]
 fn garbage_puts_in_doubt_what_is_missing_and_nothing_else() {
     let garbage = Some(ByteRange { start: 3, end: 5, ..ByteRange::default() });
     let seen = || Observation { garbage: garbage.clone(), ..green() };
