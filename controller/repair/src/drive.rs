@@ -13,6 +13,7 @@ use crate::journal::{
     Effect, Entry, Fact, Intent, Journal, JournalError, Outcome, StepResult, now_ms,
 };
 use crate::machine::{RepairEvent, RepairState, RepairSubState};
+use crate::poll::poll_once;
 use crate::recovery::ErrorClass;
 use crate::run::{FoldError, Run};
 
@@ -93,18 +94,24 @@ fn advance<'s>(
     steps: &'s dyn RepairSteps,
 ) -> Result<Option<Box<dyn RepairStep + 's>>, DriveError> {
     catch_up(journal, run)?;
-    while let Some(result) = result.take().or_else(|| without_step(run)) {
-        let outcome = Outcome { state: run.state, part: run.part, result };
-        write(journal, run, &Entry::Outcome(outcome))?;
+    loop {
+        while let Some(result) = result.take().or_else(|| without_step(run)) {
+            let outcome = Outcome { state: run.state, part: run.part, result };
+            write(journal, run, &Entry::Outcome(outcome))?;
+        }
+        if run.state == RepairState::Idle || !run.is_answered() {
+            return Ok(None);
+        }
+        let step = steps.step(run.state, run.part);
+        let (effect, input) = (step.effect(), run.hash.to_string());
+        let intent = Intent { state: run.state, part: run.part, effect, input };
+        write(journal, run, &Entry::Intent(intent))?;
+        // What only reads can be made again: its rows need no flush of their own.
+        result = if effect == Effect::Pure { poll_once(step.run(run)) } else { None };
+        if result.is_none() {
+            return Ok(Some(step));
+        }
     }
-    if run.state == RepairState::Idle || !run.is_answered() {
-        return Ok(None);
-    }
-    let step = steps.step(run.state, run.part);
-    let (effect, input) = (step.effect(), run.hash.to_string());
-    let intent = Intent { state: run.state, part: run.part, effect, input };
-    write(journal, run, &Entry::Intent(intent))?;
-    Ok(Some(step))
 }
 
 /// Returns what is known without a step: a request to stop, and a step that was cut off beside a

@@ -2,14 +2,13 @@
 
 use std::path::Path;
 
-use tempfile::TempDir;
-
 use super::*;
 use crate::convergence::TestCounts;
 use crate::journal::{Contract, FailedBaseline, Proposed, Request, Row, Usage};
 use crate::machine::RepairState as S;
 use crate::recovery::{RecoveryAction, recovery_of};
 use crate::redact::Redactor;
+use crate::tests::in_memory;
 
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -137,12 +136,6 @@ impl RepairStep for Scripted {
     }
 }
 
-/// Hundreds of journals are written, each row with a flush: a file system in memory is enough.
-fn folder() -> TempDir {
-    let memory = Path::new("/dev/shm");
-    if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap()
-}
-
 fn begun(folder: &Path) -> Journal {
     let contract = Contract {
         goal: "the ring test passes".to_owned(),
@@ -155,7 +148,7 @@ fn begun(folder: &Path) -> Journal {
 
 /// Drives a run until it ends, or for ever where it waits.
 async fn drive(journal: &mut Journal, steps: &dyn RepairSteps) -> Result<Run, DriveError> {
-    let folder = self::folder();
+    let folder = in_memory();
     let lock = DriverLock::take(folder.path()).unwrap();
     super::drive(journal, &lock, steps, Waiting::Await).await
 }
@@ -169,7 +162,7 @@ fn end(run: &Run) -> impl PartialEq + std::fmt::Debug {
 
 #[tokio::test(start_paused = true)]
 async fn a_run_goes_through_errors_to_its_goal() {
-    let folder = self::folder();
+    let folder = in_memory();
     let mut journal = begun(folder.path());
     let run = drive(&mut journal, &Script::default()).await.unwrap();
     assert_eq!((run.ended, run.iteration), (Some(S::Success), 3));
@@ -184,12 +177,12 @@ async fn a_run_goes_through_errors_to_its_goal() {
 
 #[tokio::test(start_paused = true)]
 async fn a_run_that_is_cut_off_behind_any_row_reaches_the_same_end() {
-    let folder = self::folder();
+    let folder = in_memory();
     let mut journal = begun(folder.path());
     let undisturbed = drive(&mut journal, &Script::default()).await.unwrap();
     let rows = journal.rows().unwrap();
     for cut in 1..=rows.len() as u64 {
-        let other = self::folder();
+        let other = in_memory();
         let mut fork = journal.fork(cut, other.path()).unwrap();
         let run = drive(&mut fork, &Script::default()).await.unwrap();
         assert_eq!(
@@ -203,7 +196,7 @@ async fn a_run_that_is_cut_off_behind_any_row_reaches_the_same_end() {
 
 #[tokio::test(start_paused = true)]
 async fn a_step_that_was_cut_off_beside_a_board_is_followed_by_the_recovery_of_the_rig() {
-    let folder = self::folder();
+    let folder = in_memory();
     let mut journal = begun(folder.path());
     drive(&mut journal, &Script::default()).await.unwrap();
     let rows = journal.rows().unwrap();
@@ -211,7 +204,7 @@ async fn a_step_that_was_cut_off_beside_a_board_is_followed_by_the_recovery_of_t
         let begins =
             |row: &&Row| matches!(&row.entry, Entry::Intent(intent) if intent.state == state);
         let cut = rows.iter().find(begins).unwrap().seq;
-        let other = self::folder();
+        let other = in_memory();
         let mut fork = journal.fork(cut, other.path()).unwrap();
         drive(&mut fork, &Script::default()).await.unwrap();
         let behind = &fork.rows().unwrap()[cut as usize..];
@@ -225,7 +218,7 @@ async fn a_step_that_was_cut_off_beside_a_board_is_followed_by_the_recovery_of_t
 #[tokio::test(start_paused = true)]
 async fn a_step_that_takes_too_long_is_recovered_until_no_recovery_is_left() {
     for (hangs, iterations) in [(S::TestRun, 1), (S::BuildRun, 4)] {
-        let folder = self::folder();
+        let folder = in_memory();
         let mut journal = begun(folder.path());
         let script = Script { hangs: Some(hangs), ..Script::default() };
         let run = drive(&mut journal, &script).await.unwrap();
@@ -237,7 +230,7 @@ async fn a_step_that_takes_too_long_is_recovered_until_no_recovery_is_left() {
 
 #[tokio::test(start_paused = true)]
 async fn a_request_to_stop_ends_a_step_that_is_under_way() {
-    let folder = self::folder();
+    let folder = in_memory();
     let mut journal = begun(folder.path());
     let path = folder.path().to_owned();
     let other = async {
@@ -264,7 +257,7 @@ async fn a_request_to_stop_ends_a_step_that_is_under_way() {
 #[tokio::test(start_paused = true)]
 async fn an_approval_is_waited_for_and_survives_a_cut() {
     let script = || Script { asks: Some(S::PatchApply), ..Script::default() };
-    let folder = self::folder();
+    let folder = in_memory();
     let mut journal = begun(folder.path());
     let waiting = tokio::time::timeout(LIMIT * 3, drive(&mut journal, &script())).await;
     assert!(waiting.is_err(), "nothing was approved");
@@ -281,7 +274,7 @@ async fn an_approval_is_waited_for_and_survives_a_cut() {
 
 #[test]
 fn rows_that_the_machine_cannot_have_written_are_refused() {
-    let folder = self::folder();
+    let folder = in_memory();
     let mut journal = begun(folder.path());
     let outcome = |state, event| {
         Entry::Outcome(Outcome { state, part: None, result: StepResult::of(event, "made up") })
@@ -289,7 +282,7 @@ fn rows_that_the_machine_cannot_have_written_are_refused() {
     let fold = |journal: &Journal| Run::of(&journal.rows().unwrap()).map_err(|e| e.to_string());
     journal.append(&outcome(S::Init, RepairEvent::Converged)).unwrap();
     assert_eq!(fold(&journal).unwrap_err(), "row 2");
-    let folder = self::folder();
+    let folder = in_memory();
     let mut journal = begun(folder.path());
     journal.append(&outcome(S::TestRun, RepairEvent::TestFinished)).unwrap();
     let error = fold(&journal).unwrap_err();

@@ -32,6 +32,7 @@ const CONFIG: &[&str] = &[
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
     "core.quotePath=false",
+    "core.abbrev=no",
     "gc.auto=0",
     "maintenance.auto=false",
     "commit.gpgSign=false",
@@ -357,9 +358,12 @@ impl Git {
     /// # Errors
     /// Nothing has changed, or git cannot write.
     pub async fn commit(&self, message: &str) -> Result<String, GitError> {
-        let how = ["commit", "--quiet", "--no-verify", "--no-gpg-sign", "--cleanup=verbatim"];
-        self.run(how.iter().chain(&["--message", message])).await?;
-        self.head().await
+        let how = ["commit", "--no-verify", "--no-gpg-sign", "--cleanup=verbatim"];
+        let printed = self.run(how.iter().chain(&["--message", message])).await?;
+        match committed(&printed) {
+            Some(commit) => Ok(commit),
+            None => self.head().await,
+        }
     }
 
     /// Returns what the files of the work tree change of a commit, whatever was committed or added
@@ -451,6 +455,16 @@ impl Git {
         git.env.push(("GIT_WORK_TREE".into(), folder.into()));
         git
     }
+}
+
+/// Reads the commit out of what `git commit` says, such as `[detached HEAD 0123...] message`.
+fn committed(printed: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(printed);
+    let (head, _) = text.strip_prefix('[')?.split_once(']')?;
+    let commit = head.rsplit(' ').next()?;
+    // An abbreviated one is none.
+    let is_whole = matches!(commit.len(), 40 | 64) && commit.bytes().all(|b| b.is_ascii_hexdigit());
+    is_whole.then(|| commit.to_owned())
 }
 
 /// Returns a line that git printed, without its end.

@@ -23,6 +23,7 @@ pub mod localise;
 pub mod machine;
 mod past;
 pub mod patch;
+mod poll;
 pub mod policy;
 pub mod proof;
 pub mod recovery;

@@ -2,13 +2,15 @@
 //! agent that answer as they are told.
 
 use std::future::pending;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use jig_model::command::{Command, PlanText, Refusal, Reply, RunReply};
+use jig_model::command::{CheckReply, Command, PlanText, Refusal, Reply, RunReply};
 use jig_model::protocol::BoxFuture;
-use jig_model::{Cause, Fault, Verdict};
-use tokio::sync::OnceCell;
+use jig_model::result::{CaseStatus, TestCase};
+use jig_model::{Cause, Evidence, Fault, Verdict};
 
 use crate::agents::{AgentError, Answer, PatchProposal, ProposalRequest, RepairAgent};
 use crate::analysis::Preset;
@@ -21,16 +23,23 @@ use crate::rig::RigDoor;
 use crate::run::Run;
 use crate::runs_for_tests::begun;
 use crate::setup::{
-    BusyClock, Flashes, InjectedFaults, NamedAgent, PatchSource, RepairFolder, RepairSetup,
+    BusyClock, Flashes, HeldCommit, InjectedFaults, KnownBase, NamedAgent, PatchSource,
+    RepairFolder, RepairSetup,
 };
 use crate::task::{BuildTask, RepairLimits, RepairTask};
-use crate::tests::{TestPrograms, TestRepository};
+use crate::tests::TestRepository;
 
 /// How a board behaves with a firmware.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ScriptedBoard {
     /// The tests end so.
     Ends(Cause),
+    /// Three tests pass.
+    PassesAll,
+    /// One of three tests fails.
+    FailsOne,
+    /// The tests pass, and the log is gone.
+    LosesLog,
     /// The run of the plan never ends.
     Hangs,
     /// The rig does not accept the command.
@@ -43,11 +52,19 @@ struct ScriptedRig {
     recovers: bool,
     folder: RepairFolder,
     runs: Mutex<u32>,
+    /// Checks that find the place unfit.
+    unfit: Arc<AtomicU32>,
 }
 
 impl RigDoor for ScriptedRig {
     fn execute(&self, command: Command) -> BoxFuture<'_, Result<Reply, Refusal>> {
         Box::pin(async move {
+            if let Command::Check(_) = &command {
+                let one_less = |unfit: u32| unfit.checked_sub(1);
+                let usable = self.unfit.fetch_update(SeqCst, SeqCst, one_less).is_err();
+                let (place, state) = ("ring".to_owned().try_into().unwrap(), "known".to_owned());
+                return Ok(Reply::Checked(CheckReply { place, checks: Vec::new(), state, usable }));
+            }
             let board = match &command {
                 Command::Test(test) => {
                     let image = test.image.as_deref().unwrap();
@@ -58,6 +75,8 @@ impl RigDoor for ScriptedRig {
             };
             let cause = match board {
                 ScriptedBoard::Ends(cause) => cause,
+                ScriptedBoard::FailsOne => Cause::TestFailed,
+                ScriptedBoard::PassesAll | ScriptedBoard::LosesLog => Cause::Passed,
                 ScriptedBoard::Hangs => pending().await,
                 ScriptedBoard::Refuses => {
                     let message = "no such place".to_owned();
@@ -70,7 +89,16 @@ impl RigDoor for ScriptedRig {
                 *runs += 1;
                 *runs
             };
-            let verdict = Verdict::of(cause, format!("{cause}"));
+            let mut verdict = Verdict::of(cause, format!("{cause}"));
+            if let ScriptedBoard::FailsOne | ScriptedBoard::PassesAll = board {
+                let last = if cause == Cause::Passed { CaseStatus::Pass } else { CaseStatus::Fail };
+                let cases = [("a", CaseStatus::Pass), ("b", CaseStatus::Pass), ("c", last)];
+                verdict.tests.cases = cases.map(|(name, status)| case(name, status)).to_vec();
+            }
+            if board == ScriptedBoard::LosesLog {
+                let note = "PASS".to_owned();
+                verdict.evidence = vec![Evidence { file: "gone".into(), start: 0, end: 4, note }];
+            }
             Ok(Reply::Run(RunReply {
                 run: format!("run-{number}").try_into().unwrap(),
                 dir: self.folder.path().join("runs").join(number.to_string()),
@@ -90,19 +118,29 @@ impl RigDoor for ScriptedRig {
     }
 }
 
-/// An agent with an answer.
-struct ScriptedAgent(Result<Answer, AgentError>);
+fn case(name: &str, status: CaseStatus) -> TestCase {
+    let name = name.to_owned();
+    TestCase { name, status, message: None, duration_ms: None, start: 0, end: 0 }
+}
+
+/// What an agent answers.
+type Answered = Result<Answer, AgentError>;
+
+/// An agent with answers.
+struct ScriptedAgent(Box<dyn Fn(&ProposalRequest) -> Answered + Send + Sync>);
 
 impl RepairAgent for ScriptedAgent {
-    fn propose<'a>(&'a self, _: &'a ProposalRequest) -> BoxFuture<'a, Result<Answer, AgentError>> {
-        Box::pin(std::future::ready(self.0.clone()))
+    fn propose<'a>(&'a self, request: &'a ProposalRequest) -> BoxFuture<'a, Answered> {
+        Box::pin(async { (self.0)(request) })
     }
 }
 
 /// A repository and the setup of a run beside it.
 pub(crate) struct TestSetup {
     pub(crate) setup: RepairSetup,
-    pub(crate) repository: TestRepository,
+    pub(crate) repository: Arc<TestRepository>,
+    /// How many checks find the place unfit.
+    pub(crate) unfit: Arc<AtomicU32>,
 }
 
 impl TestSetup {
@@ -113,10 +151,24 @@ impl TestSetup {
 
     /// Makes one whose rig recovers, or does not.
     pub(crate) async fn with_rig(board: fn(&str) -> ScriptedBoard, recovers: bool) -> Self {
-        let repository = TestRepository::new().await;
-        let folder = RepairFolder::new(repository.folder.path().join("run"));
+        let test = Self::beside(Arc::new(TestRepository::new().await), "run", board, recovers);
+        let tree = test.setup.folder.tree();
+        test.setup.git.work_tree_add(&tree, &test.repository.base).await.unwrap();
+        test
+    }
+
+    /// Makes another one for the same repository, without a work tree.
+    pub(crate) fn beside(
+        repository: Arc<TestRepository>,
+        name: &str,
+        board: fn(&str) -> ScriptedBoard,
+        recovers: bool,
+    ) -> Self {
+        let folder = RepairFolder::new(repository.folder.path().join(name));
         folder.make().unwrap();
-        let rig = ScriptedRig { board, recovers, folder: folder.clone(), runs: Mutex::default() };
+        let unfit = Arc::new(AtomicU32::new(0));
+        let (runs, told) = (Mutex::default(), Arc::clone(&unfit));
+        let rig = ScriptedRig { board, recovers, folder: folder.clone(), runs, unfit: told };
         let copy = ["sh", "-c", "mkdir -p build && cp src/ring.c build/app.elf"];
         let task = RepairTask {
             goal: "the ring test passes".to_owned(),
@@ -136,7 +188,7 @@ impl TestSetup {
             policy: None,
         };
         let setup = RepairSetup {
-            name: "test".to_owned(),
+            name: name.to_owned(),
             task,
             place: "ring".to_owned().try_into().unwrap(),
             plan: PlanText { origin: "plan.toml".to_owned(), text: String::new() },
@@ -145,23 +197,33 @@ impl TestSetup {
             folder,
             agents: vec![NamedAgent { name: "clients".to_owned(), source: PatchSource::Clients }],
             rig: Arc::new(rig),
-            programs: Arc::new(TestPrograms),
+            programs: Arc::new(repository.programs.clone()),
             git: repository.git(),
             search_path: std::env::var_os("PATH").unwrap(),
             redactor: Redactor::default(),
             flashes: Flashes::default(),
-            listed: OnceCell::default(),
+            base: KnownBase::default(),
+            held: HeldCommit::default(),
             clock: BusyClock::default(),
             faults: InjectedFaults::default(),
         };
-        setup.git.work_tree_add(&setup.folder.tree(), &repository.base).await.unwrap();
-        Self { setup, repository }
+        Self { setup, repository, unfit }
     }
 
     /// Has one agent answer.
-    pub(crate) fn answer(&mut self, answer: Result<Answer, AgentError>) {
-        let source = PatchSource::Agent(Box::new(ScriptedAgent(answer)));
-        self.setup.agents = vec![NamedAgent { name: "script".to_owned(), source }];
+    pub(crate) fn answer(&mut self, answer: Answered) {
+        self.setup.agents.clear();
+        self.answer_by("script", move |_| answer.clone());
+    }
+
+    /// Adds an agent to the ladder.
+    pub(crate) fn answer_by(
+        &mut self,
+        name: &str,
+        answer: impl Fn(&ProposalRequest) -> Answered + Send + Sync + 'static,
+    ) {
+        let source = PatchSource::Agent(Box::new(ScriptedAgent(Box::new(answer))));
+        self.setup.agents.push(NamedAgent { name: name.to_owned(), source });
     }
 
     /// The run, in its first iteration, behind a baseline that fails.

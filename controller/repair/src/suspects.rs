@@ -66,18 +66,20 @@ pub fn suspects(
             functions.entry(name).or_default().push(function);
         }
     }
-    let is_suspect =
-        |suspect: &SuspectLine| may_change(&suspect.line.file) && is_code(sources, &suspect.line);
+    let lines = SourceLines::of(sources);
+    let is_suspect = |suspect: &SuspectLine| {
+        may_change(&suspect.line.file) && is_code(lines.text(&suspect.line).unwrap_or_default())
+    };
     let reaching = reaching(&functions, seen, &may_change);
     let mut by_graph = rank(&reaching);
     by_graph.retain(is_suspect);
-    let executing = with_data(&functions, sources, measured);
+    let executing = with_data(&functions, &lines, measured);
     let mut by_ochiai = rank(&executing);
     by_ochiai.retain(is_suspect);
     let places: HashMap<&SourceLine, usize> =
         by_graph.iter().zip(0..).map(|(suspect, place)| (&suspect.line, place)).collect();
     let place = |suspect: &SuspectLine| places.get(&suspect.line).copied().unwrap_or(usize::MAX);
-    let reporting = reporting(&functions, sources, seen, &may_change, &executing);
+    let reporting = reporting(&functions, &lines, seen, &may_change, &executing);
     let reports = |suspect: &SuspectLine| reporting.contains(&suspect.line);
     by_ochiai.sort_by(|a, b| {
         let by_score = reports(a).cmp(&reports(b)).then(b.score.total_cmp(&a.score));
@@ -92,7 +94,7 @@ pub fn suspects(
         .collect();
     let named = named_lines(sources, &seen.texts);
     // What a message or backtrace names comes first, in its order; the sort is stable.
-    ranked.sort_by_key(|(suspect, _)| {
+    ranked.sort_by_cached_key(|(suspect, _)| {
         named.iter().position(|line| *line == suspect.line).unwrap_or(usize::MAX)
     });
     let row = |(index, (suspect, measure)): (usize, (&SuspectLine, SuspectMeasure))| {
@@ -105,11 +107,25 @@ pub fn suspects(
     ranked.into_iter().take(most).enumerate().map(row).collect()
 }
 
+/// The lines of sources, by their places.
+struct SourceLines<'s>(HashMap<&'s str, Vec<&'s str>>);
+
+impl<'s> SourceLines<'s> {
+    fn of(sources: &'s BTreeMap<String, String>) -> Self {
+        Self(sources.iter().map(|(file, text)| (file.as_str(), text.lines().collect())).collect())
+    }
+
+    fn text(&self, place: &SourceLine) -> Option<&'s str> {
+        let index = place.line.checked_sub(1)? as usize;
+        self.0.get(place.file.as_str())?.get(index).copied()
+    }
+}
+
 /// Finds the lines that report failures: what is reached from lines of the tests' support that only
 /// failed tests executed. They go with failures as nothing else does, and cause none.
 fn reporting(
     functions: &BTreeMap<String, Vec<Definition>>,
-    sources: &BTreeMap<String, String>,
+    lines: &SourceLines<'_>,
     seen: &FailureSeen,
     may_change: impl Fn(&str) -> bool,
     tests: &[TestCoverage],
@@ -129,10 +145,7 @@ fn reporting(
         if may_change(&line.file) || passed.contains(line) || is_own(line) {
             continue;
         }
-        let text = sources
-            .get(&line.file)
-            .and_then(|text| text.lines().nth((line.line as usize).wrapping_sub(1)));
-        roots.extend(text.into_iter().flat_map(words));
+        roots.extend(lines.text(line).into_iter().flat_map(words));
     }
     let is_code =
         |name: &str| functions.get(name).is_some_and(|all| all.iter().any(|one| one.is_code));
@@ -182,14 +195,12 @@ fn reaching(
 /// nothing where no failed test was measured.
 fn with_data(
     functions: &BTreeMap<String, Vec<Definition>>,
-    sources: &BTreeMap<String, String>,
+    lines: &SourceLines<'_>,
     measured: &MeasuredCoverage,
 ) -> Vec<TestCoverage> {
     if !measured.tests.iter().any(|test| test.failed && !test.lines.is_empty()) {
         return Vec::new();
     }
-    let lines: BTreeMap<&str, Vec<&str>> =
-        sources.iter().map(|(file, text)| (file.as_str(), text.lines().collect())).collect();
     let data = |name: &str| functions.get(name).into_iter().flatten().filter(|one| !one.is_code);
     let mut tests = measured.tests.clone();
     for test in &mut tests {
@@ -202,10 +213,8 @@ fn with_data(
                 found.extend(all.filter(|line| !measured.code.contains(line)));
             }
         }
-        let text = |place: &SourceLine| {
-            lines.get(place.file.as_str())?.get(place.line.checked_sub(1)? as usize).copied()
-        };
-        let mut open: Vec<&str> = test.lines.iter().filter_map(text).flat_map(words).collect();
+        let texts = test.lines.iter().filter_map(|place| lines.text(place));
+        let mut open: Vec<&str> = texts.flat_map(words).collect();
         let mut known: BTreeSet<&str> = BTreeSet::new();
         while let Some(name) = open.pop() {
             if !known.insert(name) {
@@ -261,10 +270,7 @@ fn last_part(name: &str) -> &str {
 }
 
 /// Tells whether a line holds more than a brace or a comment.
-fn is_code(sources: &BTreeMap<String, String>, place: &SourceLine) -> bool {
-    let text = sources.get(&place.file);
-    let index = (place.line as usize).checked_sub(1);
-    let line = text.zip(index).and_then(|(text, index)| text.lines().nth(index)).unwrap_or("");
+fn is_code(line: &str) -> bool {
     let line = line.trim();
     !(line.starts_with("//") || line.starts_with('*') || line.starts_with("/*"))
         && line.bytes().any(|byte| byte.is_ascii_alphanumeric())

@@ -3,7 +3,7 @@
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jig_model::program::{ProgramEnd, ProgramError, ProgramRequest, Programs};
@@ -16,8 +16,16 @@ use crate::git::Git;
 /// How often a program is looked at.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// Runs programs without a sandbox.
-pub(crate) struct TestPrograms;
+/// Runs programs without a sandbox, and knows what was run. Clones share what they know.
+#[derive(Clone, Default)]
+pub(crate) struct TestPrograms(Arc<Mutex<Vec<String>>>);
+
+impl TestPrograms {
+    /// Lists what was run since this was last asked, in the order in which it began.
+    pub(crate) fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().unwrap())
+    }
+}
 
 /// Ends the group of a program that is not waited for any longer.
 struct Group(Pid);
@@ -32,6 +40,7 @@ impl Programs for TestPrograms {
     fn run(&self, request: ProgramRequest) -> BoxFuture<'_, Result<ProgramEnd, ProgramError>> {
         Box::pin(async move {
             let refused = |source| ProgramError::Refused { what: request.what.clone(), source };
+            self.0.lock().unwrap().push(request.what.clone());
             let stdout = std::fs::File::create(&request.stdout).map_err(refused)?;
             let stderr = match &request.stderr {
                 Some(path) => std::fs::File::create(path),
@@ -67,10 +76,17 @@ impl Programs for TestPrograms {
     }
 }
 
+/// Makes a folder in memory, where that can be had: journals and git flush what they write.
+pub(crate) fn in_memory() -> TempDir {
+    let memory = Path::new("/dev/shm");
+    if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap()
+}
+
 /// A repository with one commit, and a folder beside it.
 pub(crate) struct TestRepository {
     pub(crate) folder: TempDir,
     pub(crate) base: String,
+    pub(crate) programs: TestPrograms,
 }
 
 /// The source file of the repository.
@@ -84,8 +100,8 @@ impl TestRepository {
 
     /// Makes a repository with these files.
     pub(crate) async fn with(files: &[(&str, &str)]) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let mut made = Self { folder, base: String::new() };
+        let folder = in_memory();
+        let mut made = Self { folder, base: String::new(), programs: TestPrograms::default() };
         std::fs::create_dir_all(made.repo()).unwrap();
         std::fs::create_dir_all(made.scratch()).unwrap();
         for (path, text) in files {
@@ -109,6 +125,6 @@ impl TestRepository {
 
     pub(crate) fn git(&self) -> Git {
         let search_path = std::env::var_os("PATH").unwrap();
-        Git::new(Arc::new(TestPrograms), &self.repo(), &self.scratch(), &search_path)
+        Git::new(Arc::new(self.programs.clone()), &self.repo(), &self.scratch(), &search_path)
     }
 }

@@ -20,11 +20,11 @@ use jig_repair::journal::{Entry, Journal, Request};
 use jig_repair::redact::Redactor;
 use jig_repair::run::Run;
 use jig_repair::setup::{
-    BusyClock, Flashes, InjectedFaults, NamedAgent, PatchSource, RepairFolder, RepairSetup,
+    BusyClock, Flashes, HeldCommit, InjectedFaults, KnownBase, NamedAgent, PatchSource,
+    RepairFolder, RepairSetup,
 };
 use jig_repair::steps::{Steps, exit_code};
 use jig_repair::task::{AgentRef, RepairTask};
-use tokio::sync::OnceCell;
 
 use super::door::LabDoor;
 use super::folders::{HELD_OUT, ORIGIN, Origin, PLAN, TASK, as_begun, open, policy_of, unusable};
@@ -162,9 +162,7 @@ fn bind(
         }));
         let asked = |agent: Box<dyn RepairAgent>| PatchSource::Agent(agent);
         let (name, source) = match agent {
-            AgentRef::Templates => {
-                (TEMPLATES.to_owned(), asked(Box::new(TemplateAgent::new(folder.tree()))))
-            }
+            AgentRef::Templates => (TEMPLATES.to_owned(), asked(Box::new(TemplateAgent))),
             AgentRef::Command(command) => {
                 let (programs, git) = (Arc::clone(&programs), git.clone());
                 let agent = CommandAgent::new(command.clone(), programs, git, variable);
@@ -197,7 +195,8 @@ fn bind(
         search_path: search_path(),
         redactor: Redactor::new(secrets),
         flashes: Flashes::default(),
-        listed: OnceCell::default(),
+        base: KnownBase::default(),
+        held: HeldCommit::default(),
         clock: BusyClock::default(),
         faults: InjectedFaults::default(),
     };

@@ -39,12 +39,14 @@ impl Asked {
         fs::write(bundle.join("TASK.md"), "the ring skips an entry\n").unwrap();
         let time = Duration::from_secs(60);
         let request = ProposalRequest {
+            sources: Arc::default(),
             bundle,
             scratch,
             base: made.base.clone(),
             budget: AgentBudget { left: Usage::default(), time },
         };
-        let agent = CommandAgent::new(settings, Arc::new(TestPrograms), made.git(), variable);
+        let agent =
+            CommandAgent::new(settings, Arc::new(TestPrograms::default()), made.git(), variable);
         Self { made, agent, request }
     }
 

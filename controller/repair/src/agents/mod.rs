@@ -6,7 +6,9 @@ pub mod http;
 mod hypothesis;
 pub mod templates;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jig_model::protocol::BoxFuture;
@@ -22,6 +24,8 @@ pub struct ProposalRequest {
     pub scratch: PathBuf,
     /// The commit that a patch is made for.
     pub base: String,
+    /// Its C sources, by their paths.
+    pub sources: Arc<BTreeMap<String, String>>,
     /// Most that the answer may use.
     pub budget: AgentBudget,
 }

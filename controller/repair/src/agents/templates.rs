@@ -1,8 +1,6 @@
 //! The agent that edits suspect lines by templates. It asks no model and knows no more of a program
 //! than its text.
 
-use std::path::PathBuf;
-
 use jig_model::protocol::BoxFuture;
 
 use super::{AgentError, Answer, PatchProposal, ProposalRequest, RepairAgent};
@@ -15,17 +13,10 @@ use crate::templates::candidates;
 pub const TEMPLATES: &str = "templates";
 
 /// The agent.
-pub struct TemplateAgent {
-    /// Work tree with the sources that are edited.
-    tree: PathBuf,
-}
+#[derive(Debug, Clone, Copy)]
+pub struct TemplateAgent;
 
 impl TemplateAgent {
-    /// Edits the sources of a work tree, which holds the code without a patch when it is asked.
-    pub fn new(tree: impl Into<PathBuf>) -> Self {
-        Self { tree: tree.into() }
-    }
-
     fn answer(&self, request: &ProposalRequest) -> Result<Answer, AgentError> {
         let refused = |why: String| AgentError { why, usage: Usage::default() };
         let path = request.bundle.join(BundlePart::Suspects.file_name());
@@ -41,7 +32,9 @@ impl TemplateAgent {
             passed: 0,
         };
         let suspects: Vec<_> = rows.into_iter().map(suspect).collect();
-        let source = |file: &str| std::fs::read_to_string(self.tree.join(file)).ok();
+        // A patch of text that is no UTF-8 would not fit.
+        let is_text = |text: &&String| !text.contains(char::REPLACEMENT_CHARACTER);
+        let source = |file: &str| request.sources.get(file).filter(is_text).cloned();
         let proposals: Vec<_> = candidates(&suspects, source)
             .into_iter()
             .map(|(edit, diff)| PatchProposal { diff, hypothesis: edit.template.to_string() })

@@ -107,13 +107,12 @@ impl RepairSetup {
     /// # Errors
     /// The work tree cannot be used.
     pub async fn control(&self, run: &Run, log: &Path) -> Result<Option<BuildError>, GitError> {
-        let tree = self.tree();
         let candidate = run.applied.as_ref().unwrap_or(&run.contract.base);
-        tree.reset_hard(&run.contract.base).await?;
-        tree.clean_ignored().await?;
+        self.hold(&run.contract.base).await?;
+        self.tree().clean_ignored().await?;
         let built = self.build(&self.folder.tree(), log).await;
-        tree.reset_hard(candidate).await?;
-        tree.clean_ignored().await?;
+        self.hold(candidate).await?;
+        self.tree().clean_ignored().await?;
         Ok(built.err())
     }
 
@@ -124,6 +123,7 @@ impl RepairSetup {
     /// There is no image.
     pub async fn build(&self, tree: &Path, log: &Path) -> Result<BuiltImage, BuildError> {
         let at = |path: &Path, source| BuildError::File { path: path.to_owned(), source };
+        self.held.forget();
         let build = &self.task.build;
         let artifact = tree.join(&build.artifact);
         match fs::remove_file(&artifact) {

@@ -10,6 +10,7 @@ mod plan_run;
 mod screen;
 mod sources;
 mod test;
+mod tree;
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -19,7 +20,6 @@ use std::time::Duration;
 use jig_model::PlaceName;
 use jig_model::command::{Command, PlanText, RecoverCommand, RecoverExtent, Reply};
 use jig_model::program::Programs;
-use tokio::sync::OnceCell;
 
 pub use build::{BuildError, BuiltImage};
 pub use busy::BusyClock;
@@ -28,7 +28,9 @@ pub use faults::InjectedFaults;
 pub use folder::{HELD_OUT, ORIGIN, PLAN, POLICY, RepairFolder, TASK};
 pub use plan_run::{PlanResult, first_bad_line, verdict_signature};
 pub use screen::{ScreenError, ScreenTrials};
+pub use sources::{BaseSources, KnownBase};
 pub use test::{RigFailure, most_beside};
+pub use tree::HeldCommit;
 
 use crate::agents::RepairAgent;
 use crate::git::{Git, GitError};
@@ -86,8 +88,10 @@ pub struct RepairSetup {
     pub redactor: Redactor,
     /// Counts how often the board was flashed.
     pub flashes: Flashes,
-    /// The files of the base, once they are listed.
-    pub listed: OnceCell<Vec<String>>,
+    /// What is known of the base.
+    pub base: KnownBase,
+    /// What the work tree holds.
+    pub held: HeldCommit,
     /// How long builds, the rig and agents take.
     pub clock: BusyClock,
     /// How the rig is made to fail.
@@ -110,25 +114,11 @@ impl Flashes {
 }
 
 impl RepairSetup {
-    /// Calls git in the run's own work tree.
-    pub fn tree(&self) -> Git {
-        self.git.at(&self.folder.tree())
-    }
-
     /// Returns the agent whose turn it is: the last one stays when the ladder is at its end.
     pub fn agent(&self, run: &Run) -> &NamedAgent {
         let last = self.agents.len() - 1;
         let rung = usize::try_from(run.strategy).unwrap_or(usize::MAX);
         &self.agents[rung.min(last)]
-    }
-
-    /// Lists the files of the commit that is repaired, which does not change.
-    ///
-    /// # Errors
-    /// The repository cannot be used.
-    pub async fn files(&self, run: &Run) -> Result<&[String], GitError> {
-        let listed = self.listed.get_or_try_init(|| self.git.files(&run.contract.base)).await;
-        listed.map(Vec::as_slice)
     }
 
     /// Tells whether the agent whose turn it is is asked for a change that shows the failure.

@@ -50,10 +50,6 @@ pub(super) async fn run(
     };
     match part {
         Some(RepairSubState::LogTriage) => {
-            // Sources are looked at without any patch.
-            if let Err(error) = setup.tree().reset_files(&run.contract.base).await {
-                return wrong(chain(&error));
-            }
             let line = shown.first_bad_line().unwrap_or("no line shows it").to_owned();
             let mut done = part_done(format!("first bad line: {line}"));
             done.evidence = shown.evidence();
@@ -96,13 +92,21 @@ fn shown_failure(setup: &RepairSetup, run: &Run) -> io::Result<PlanResult> {
 }
 
 /// Ranks suspect lines.
-async fn ranked(
+async fn ranked<'s>(
+    setup: &'s RepairSetup,
+    run: &Run,
+    shown: &PlanResult,
+) -> Result<&'s [RankedSuspect], String> {
+    let suspects = setup.base.suspects.get_or_try_init(|| ranked_anew(setup, run, shown)).await;
+    suspects.map(Vec::as_slice)
+}
+
+async fn ranked_anew(
     setup: &RepairSetup,
     run: &Run,
     shown: &PlanResult,
 ) -> Result<Vec<RankedSuspect>, String> {
-    let files = setup.files(run).await.map_err(|error| chain(&error))?;
-    let sources = setup.sources(files);
+    let sources = setup.base_sources(run).await.map_err(|error| chain(&error))?;
     let seen = FailureSeen::of(&shown.verdict);
     let image = run.baseline.as_ref().map(|baseline| baseline.image.as_str());
     let measured = image.map(|image| setup.measured_tests(image)).unwrap_or_default();
@@ -117,16 +121,8 @@ async fn write_bundle(
     run: &Run,
     shown: &PlanResult,
 ) -> Result<String, String> {
-    // The part before this one has ranked them.
-    let path = setup.folder.suspects(run.iteration);
-    let suspects: Vec<RankedSuspect> = match setup.folder.read_json(&path) {
-        Ok(known) => known,
-        Err(_) => ranked(setup, run, shown).await?,
-    };
-    let mut shown_files: Vec<_> = suspects.iter().map(|suspect| suspect.file.clone()).collect();
-    shown_files.sort();
-    shown_files.dedup();
-    let sources = setup.sources(&shown_files);
+    let suspects = ranked(setup, run, shown).await?;
+    let sources = setup.base_sources(run).await.map_err(|error| chain(&error))?;
     let files = setup.files(run).await.map_err(|error| chain(&error))?;
     let text = |value: &Value| serde_json::to_string_pretty(value).unwrap_or_default() + "\n";
     let diagnosis = diagnosis(setup, run).map_err(|error| error.to_string())?;
@@ -136,7 +132,7 @@ async fn write_bundle(
         (BundlePart::Failure, text(&failure(shown, diagnosis.as_ref()))),
         (BundlePart::Suspects, text(&json!(suspects))),
         (BundlePart::Attempts, text(&attempts(setup, run))),
-        (BundlePart::Source, source_text(&suspects, &sources)),
+        (BundlePart::Source, source_text(suspects, &sources)),
         (
             BundlePart::Log,
             log_text(shown) + &diagnosis.as_ref().map(diagnosis_text).unwrap_or_default(),

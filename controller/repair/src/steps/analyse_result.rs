@@ -1,11 +1,10 @@
 //! RESULT_ANALYSIS: who is to blame for the result, and, where the tests pass, everything that a proof
 //! must show: a clean build, the failure without the patch, the held-out plan.
 
-use std::path::Path;
-
 use jig_model::chain;
 use jig_model::command::PlanText;
 
+use crate::git::GitError;
 use crate::journal::{Fact, FailedBaseline, StepResult};
 use crate::machine::RepairEvent;
 use crate::policy::is_test;
@@ -83,15 +82,24 @@ async fn proof(setup: &RepairSetup, run: &Run, here: &[&Attempt]) -> Result<Proo
     };
     let image = run.image.as_deref().unwrap_or_default();
     let runs = here.iter().map(|attempt| kept(setup, &attempt.run)).collect::<Result<_, _>>()?;
-    let (clean_build, changed_protected) = rebuilt(setup, run, image).await?;
-    let reverted = judged(setup, &setup.plan, base_image).await?;
+    // What git does beside a run of the rig costs no time of its own.
+    let (cleaned, reverted) =
+        tokio::join!(cleaned(setup, run), judged(setup, &setup.plan, base_image));
+    cleaned.map_err(|error| Unproven::Other(chain(&error)))?;
+    let reverted = reverted?;
+    let clean_build = rebuilt(setup, run, image).await?;
     if let Some(ended) = if_changed(setup, run) {
         return Err(Unproven::Changed(ended));
     }
-    let held_out = match &setup.held_out {
-        Some(plan) => Some(judged(setup, plan, image).await?),
-        None => None,
-    };
+    let tree = setup.tree();
+    let (changed, held_out) = tokio::join!(tree.changed_files(), async {
+        match &setup.held_out {
+            Some(plan) => judged(setup, plan, image).await.map(Some),
+            None => Ok(None),
+        }
+    });
+    let held_out = held_out?;
+    let changed_protected = changed.map_err(|error| Unproven::Other(chain(&error)))?;
     let baseline = kept(setup, baseline)?;
     let reverted = Some(reverted);
     let tests_not_run = tests_not_run(setup, run, base_image, image).await?;
@@ -124,11 +132,7 @@ async fn tests_not_run(
     if !patched.complete {
         return Ok(Some(patched.limits));
     }
-    let commit = run.applied.as_ref().unwrap_or(&run.contract.base);
-    let tree = setup.tree();
-    tree.reset_hard(&run.contract.base).await.map_err(|error| failed(&error))?;
-    let sources = setup.sources(files);
-    tree.reset_hard(commit).await.map_err(|error| failed(&error))?;
+    let sources = setup.base_sources(run).await.map_err(|error| failed(&error))?;
     let policy = setup.policy.for_run(run);
     let missing = missing_tests(&base, &patched, &sources, |file| is_test(file, &policy));
     Ok(Some(missing))
@@ -147,29 +151,26 @@ async fn judged(setup: &RepairSetup, plan: &PlanText, image: &str) -> Result<Pla
     Ok(setup.test(plan, image).await?.for_proof())
 }
 
-/// Builds base and patch once more, with nothing else in the folder; tells whether that image is the
-/// one that passed, or passes, too, and which files of the repository the build changes.
-async fn rebuilt(
-    setup: &RepairSetup,
-    run: &Run,
-    image: &str,
-) -> Result<(bool, Vec<String>), Unproven> {
-    let other = |error: &dyn std::error::Error| Unproven::Other(chain(error));
+/// Leaves nothing but base and patch in the work tree.
+async fn cleaned(setup: &RepairSetup, run: &Run) -> Result<(), GitError> {
     let commit = run.applied.as_ref().unwrap_or(&run.contract.base);
     let tree = setup.tree();
-    tree.reset_files(commit).await.map_err(|error| other(&error))?;
-    tree.clean_ignored().await.map_err(|error| other(&error))?;
+    setup.held.forget();
+    tree.reset_files(commit).await?;
+    tree.clean_ignored().await
+}
+
+/// Builds base and patch once more, with nothing else in the folder; tells whether that image is the
+/// one that passed, or passes, too.
+async fn rebuilt(setup: &RepairSetup, run: &Run, image: &str) -> Result<bool, Unproven> {
     let log = setup.folder.iteration(run.iteration).join("clean-build.log");
-    let built = match setup.build(Path::new(&setup.folder.tree()), &log).await {
+    let built = match setup.build(&setup.folder.tree(), &log).await {
         Ok(built) => built,
-        Err(error) if error.blames_build() => return Ok((false, Vec::new())),
-        Err(error) => return Err(other(&error)),
+        Err(error) if error.blames_build() => return Ok(false),
+        Err(error) => return Err(Unproven::Other(chain(&error))),
     };
-    let changed = tree.changed_files().await.map_err(|error| other(&error))?;
     // A build that writes its time into the image makes another one each time. On a real board an
     // approval holds for one image alone.
     let may_run = !(setup.rig.is_real() && setup.policy.approve_flash);
-    let same =
-        built.sha256 == image || may_run && judged(setup, &setup.plan, &built.sha256).await?.passed;
-    Ok((same, changed))
+    Ok(built.sha256 == image || may_run && judged(setup, &setup.plan, &built.sha256).await?.passed)
 }

@@ -51,6 +51,8 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
         let risk = (reviewed.risk * 100.0).round();
         let risks: String = reviewed.risks.iter().map(|risk| format!("; {risk}")).collect();
         let maker = if by_template { " of a template" } else { "" };
+        // A person may look at the work tree meanwhile.
+        setup.held.forget();
         let why =
             format!("the patch{maker} waits for an approval; its risk is {risk} of 100{risks}");
         return part_done(why).with(Fact::Waits { digest });
@@ -71,14 +73,17 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
 
 async fn commit(setup: &RepairSetup, run: &Run, id: &str) -> Result<String, GitError> {
     let tree = setup.tree();
-    tree.reset_hard(&run.contract.base).await?;
+    setup.hold(&run.contract.base).await?;
+    setup.held.forget();
     tree.apply(&setup.folder.patch(id)).await?;
     let hypothesis = run.proposed.as_ref().map(|p| p.hypothesis.as_str()).unwrap_or_default();
     let message = format!(
         "{}\n\n{hypothesis}\n\nProposed in repair run {}, iteration {}.\n",
         run.contract.goal, setup.name, run.iteration
     );
-    tree.commit(&message).await
+    let commit = tree.commit(&message).await?;
+    setup.held.learn(&commit);
+    Ok(commit)
 }
 
 /// Most bytes of a diff; a policy allows far less.
@@ -87,7 +92,8 @@ const MAX_DIFF: u64 = 16 << 20;
 /// Applies a patch, and returns it as git tells it; nothing where it does not apply.
 async fn exact(setup: &RepairSetup, run: &Run, id: &str) -> Result<Option<Patch>, String> {
     let (tree, base) = (setup.tree(), &run.contract.base);
-    tree.reset_hard(base).await.map_err(|error| chain(&error))?;
+    setup.hold(base).await.map_err(|error| chain(&error))?;
+    setup.held.forget();
     if tree.apply(&setup.folder.patch(id)).await.is_err() {
         return Ok(None);
     }

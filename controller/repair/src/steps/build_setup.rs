@@ -14,9 +14,10 @@ use crate::steps::failed;
 
 pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
     let commit = run.applied.as_ref().unwrap_or(&run.contract.base);
-    if let Err(error) = setup.tree().reset_hard(commit).await {
+    if let Err(error) = setup.hold(commit).await {
         let why = format!("the work tree cannot be reset: {}", chain(&error));
-        return failed(RepairEvent::ToolchainMissing, ErrorClass::UnhandledException, why);
+        // A git that was killed has left its lock, most likely: a clean build folder has none.
+        return failed(RepairEvent::ToolchainMissing, ErrorClass::BuildFailure, why);
     }
     let program = setup.task.build.command.first().map_or("", String::as_str);
     if !program.contains('/') && !in_search_path(setup, program) {

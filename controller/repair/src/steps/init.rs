@@ -27,20 +27,29 @@ const RECOVERIES: usize = 2;
 pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
     let stop =
         |why: String| failed(RepairEvent::UnhandledError, ErrorClass::UnhandledException, why);
-    if setup.policy.sandbox
-        && let Some(gap) = setup.programs.sandbox_gap().await
-    {
+    let gap =
+        async { if setup.policy.sandbox { setup.programs.sandbox_gap().await } else { None } };
+    // Each waits for another program.
+    let tree = make_tree(setup, &run.contract.base);
+    let (gap, tree, files) = tokio::join!(gap, tree, setup.files(run));
+    if let Some(gap) = gap {
         let help = "write `sandbox = false` in the policy to build without one";
         return stop(format!("builds cannot be confined on this host: {gap} ({help})"));
     }
-    if let Err(error) = make_tree(setup, &run.contract.base).await {
-        return stop(format!("no work tree can be made: {}", jig_model::chain(&error)));
+    if let Err(error) = tree {
+        return stop(format!("no work tree can be made: {}", chain(&error)));
+    }
+    if let Err(error) = files {
+        return stop(format!("the files cannot be listed: {}", chain(&error)));
+    }
+    if let Err(error) = setup.base_sources(run).await {
+        return stop(format!("the sources cannot be read: {}", chain(&error)));
     }
     let log = setup.folder.path().join("baseline-build.log");
     let built = match setup.build(&setup.folder.tree(), &log).await {
         Ok(built) => built,
         Err(error) => {
-            let why = jig_model::chain(&error);
+            let why = chain(&error);
             return stop(format!("the repository does not build without a patch: {why}"));
         }
     };
@@ -135,7 +144,7 @@ async fn test_code(
     results: &[PlanResult],
     measured: Option<&MeasuredTests>,
 ) -> Result<TestCode, GitError> {
-    let sources = setup.sources(setup.files(run).await?);
+    let sources = setup.base_sources(run).await?;
     let cases = results.iter().flat_map(|result| &result.verdict.tests.cases);
     let cases: BTreeSet<_> = cases.map(|case| case.name.as_str()).collect();
     let functions = measured.iter().flat_map(|measured| &measured.functions);
@@ -175,6 +184,7 @@ async fn make_tree(setup: &RepairSetup, base: &str) -> Result<(), GitError> {
         setup.git.work_tree_remove(&path).await?;
     }
     setup.git.work_tree_add(&path, base).await?;
+    setup.held.learn(base);
     Ok(())
 }
 

@@ -95,15 +95,18 @@ impl RepairSteps for Steps {
             S::BuildRun => {
                 (Effect::Idempotent, build, |setup, run, _| Box::pin(build_run::run(setup, run)))
             }
-            S::TestSetup => (Effect::Device, rig, |setup, run, part| {
-                Box::pin(test_setup::run(setup, run, part))
-            }),
+            S::TestSetup => {
+                // The board is used by the first part alone; the others decide.
+                let first = part == state.sub_states().first().copied();
+                let effect = if first { Effect::Device } else { Effect::Pure };
+                (effect, rig, |setup, run, part| Box::pin(test_setup::run(setup, run, part)))
+            }
             S::TestRun => {
                 (Effect::Device, rig, |setup, run, _| Box::pin(test_run::run(setup, run)))
             }
-            S::ResultCollection => (Effect::Idempotent, SHORT, |setup, run, part| {
-                Box::pin(collect::run(setup, run, part))
-            }),
+            S::ResultCollection => {
+                (Effect::Pure, SHORT, |setup, run, part| Box::pin(collect::run(setup, run, part)))
+            }
             S::ResultAnalysis => {
                 (Effect::Device, rig, |setup, run, _| Box::pin(analyse_result::run(setup, run)))
             }
@@ -146,3 +149,7 @@ fn digest_of(parts: &[&str]) -> String {
 fn part_done(reason: impl Into<String>) -> StepResult {
     StepResult { event: None, ..StepResult::of(RepairEvent::Abort, reason) }
 }
+
+#[cfg(test)]
+#[path = "journey_tests.rs"]
+mod journey_tests;

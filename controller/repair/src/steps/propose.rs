@@ -50,10 +50,15 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
         micro_usd: limits.micro_usd.saturating_sub(run.usage.micro_usd),
     };
     let time = setup.time_left(run).min(MAX_TIME);
+    let sources = match setup.base_sources(run).await {
+        Ok(sources) => sources,
+        Err(error) => return invalid(ErrorClass::UnhandledException, chain(&error)),
+    };
     let request = ProposalRequest {
         bundle: folder.join("bundle"),
         scratch,
         base: run.contract.base.clone(),
+        sources,
         budget: AgentBudget { left, time },
     };
     let is_program = matches!(&named.source, PatchSource::Agent(agent) if agent.runs_program());
@@ -63,6 +68,10 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
         PatchSource::Clients => match client_answer(setup, run) {
             Some(answer) => answer,
             None => {
+                // Clients read the sources there.
+                if let Err(error) = setup.hold(&request.base).await {
+                    return invalid(ErrorClass::UnhandledException, chain(&error));
+                }
                 let iteration = run.iteration.to_string();
                 let wanted = ["propose", &iteration, &request.base, setup.place.as_str()];
                 let why = "a patch of a client is waited for";
@@ -70,13 +79,20 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
             }
         },
     };
-    // Whatever it answers.
+    // Whatever it answers. A program has the rights to write to the work tree.
+    setup.held.forget();
     if let Some(ended) = if_changed(setup, run) {
         return ended;
     }
-    if let Some(before) = before
-        && let Err(why) = same_checkout(before, setup.git.state().await)
-    {
+    let changed = match before {
+        // Beside it, the work tree is made ready for the patch.
+        Some(before) => {
+            let (after, _) = tokio::join!(setup.git.state(), setup.hold(&request.base));
+            same_checkout(before, after).err()
+        }
+        None => None,
+    };
+    if let Some(why) = changed {
         let why = format!("{}: {why}", named.name);
         let used = answer.map_or_else(|error| error.usage, |answer| answer.usage);
         let refused = Fact::Refused { patch: String::new(), why: why.clone() };

@@ -29,7 +29,12 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
     let mut facts = vec![Fact::Recovered { action, uses_iteration }];
     let done = match action {
         RecoveryAction::CleanBuild => {
-            setup.tree().clean_ignored().await.map(|()| "the build folder is clean".to_owned())
+            let tree = setup.tree();
+            let cleaned = async {
+                tree.unlock_tree().await?;
+                tree.clean_ignored().await
+            };
+            cleaned.await.map(|()| "the build folder is clean".to_owned())
         }
         RecoveryAction::RecoverRig => match setup.recover_rig().await {
             Ok(how) => Ok(format!("the rig works: {how}")),
@@ -48,7 +53,7 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
         }
         RecoveryAction::RollBack => {
             facts.push(Fact::RolledBack);
-            let reset = setup.tree().reset_hard(&run.contract.base).await;
+            let reset = setup.hold(&run.contract.base).await;
             reset.map(|()| "the patch is taken back".to_owned())
         }
         RecoveryAction::GiveUp => {

@@ -162,7 +162,8 @@ impl Asked {
         std::fs::write(bundle.join("log.txt"), "boot\nExpected 3 Was 4\n").unwrap();
         let left = Usage { tokens: 100_000, micro_usd: 1_000_000 };
         let budget = AgentBudget { left, time: Duration::from_secs(30) };
-        let request = ProposalRequest { bundle, scratch, base: String::new(), budget };
+        let (base, sources) = (String::new(), Arc::default());
+        let request = ProposalRequest { bundle, scratch, base, sources, budget };
         let mut agent = HttpAgent::new(settings, |name| {
             (name == "MODEL_KEY").then(|| format!("{KEY}\n").into())
         });

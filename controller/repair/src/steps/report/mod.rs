@@ -26,13 +26,16 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
     let repaired = run.state == RepairState::Success && is_proven;
     let branch = format!("jig/repair/{}", setup.name);
     // What is no repair is kept as a patch, and is no branch of the user.
-    if let Some(commit) = run.applied.as_ref().filter(|_| repaired) {
-        let made = setup.git.set_branch(&branch, commit).await;
-        troubles.extend(made.err().map(|error| chain(&error)));
-    }
-    if let Err(error) = remove_trees(setup).await {
-        troubles.push(chain(&error));
-    }
+    let made = async {
+        match run.applied.as_ref().filter(|_| repaired) {
+            Some(commit) => setup.git.set_branch(&branch, commit).await,
+            None => Ok(()),
+        }
+    };
+    let (made, removed) = tokio::join!(made, remove_tree(setup));
+    troubles.extend(made.and(removed).err().map(|error| chain(&error)));
+    // The output of git passes through it.
+    let _ = fs::remove_dir_all(setup.folder.scratch());
     let document = document::document(setup, run, repaired);
     let suspects = setup.folder.read_json(&setup.folder.suspects(run.iteration));
     let suspects: Vec<RankedSuspect> = suspects.unwrap_or_default();
@@ -62,11 +65,10 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
     done(format!("the end is not complete: {}", troubles.join("; ")))
 }
 
-async fn remove_trees(setup: &RepairSetup) -> Result<(), GitError> {
+async fn remove_tree(setup: &RepairSetup) -> Result<(), GitError> {
     let path = setup.folder.tree();
     if path.exists() || setup.git.knows_tree(&path).await? {
         setup.git.work_tree_remove(&path).await?;
     }
-    let _ = fs::remove_dir_all(setup.folder.scratch());
     Ok(())
 }
