@@ -58,7 +58,7 @@ fn answer(state: S, part: Option<RepairSubState>, run: &Run) -> StepResult {
         }
         S::PatchApply => {
             let commit = format!("commit-{}", run.iteration);
-            result(E::WorkspaceUpdated, vec![Fact::Applied { commit }])
+            result(E::WorkspaceUpdated, vec![Fact::Applied { commit, risk: 0 }])
         }
         S::BuildSetup => result(E::BuildReady, Vec::new()),
         S::BuildRun if run.iteration == 2 && run.image.is_none() => {

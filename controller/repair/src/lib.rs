@@ -7,6 +7,7 @@
 
 pub mod agents;
 pub mod analysis;
+pub mod breaker;
 pub mod bundle;
 mod c_text;
 pub mod convergence;
@@ -23,8 +24,8 @@ pub mod localise;
 pub mod machine;
 mod past;
 pub mod patch;
-mod poll;
 pub mod policy;
+mod poll;
 pub mod proof;
 pub mod recovery;
 pub mod redact;
@@ -40,6 +41,7 @@ pub mod task;
 pub mod templates;
 pub mod test_code;
 mod tests_ran;
+mod toolchain;
 
 #[cfg(test)]
 mod runs_for_tests;

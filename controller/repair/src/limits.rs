@@ -1,6 +1,9 @@
 //! What ends a run that does not converge: limits that are used up, and results that go round in a
-//! circle. Pure.
+//! circle; the circuit breaker is asked, too. Pure.
 
+use std::collections::BTreeSet;
+
+use crate::breaker::BrokenCircuit;
 use crate::run::Run;
 
 /// Says why a run ends before it has converged.
@@ -34,6 +37,9 @@ pub enum LimitReached {
     /// The last four results are two failures in turns.
     #[error("the results alternate between two failures")]
     Alternates,
+    /// The run does damage, or wastes its iterations.
+    #[error("circuit breaker: {0}")]
+    Breaker(BrokenCircuit),
 }
 
 /// Returns the limit that a run has reached. To be asked before anything that costs.
@@ -52,8 +58,17 @@ pub fn limit_reached(run: &Run, now_ms: u64) -> Option<LimitReached> {
     } else if is_spent(run.flash_cycles, limits.flash_cycles) {
         Some(LimitReached::FlashCycles(limits.flash_cycles))
     } else {
-        alternates(run).then_some(LimitReached::Alternates)
+        let broken = run.breaker.broken(regressions(run)).map(LimitReached::Breaker);
+        alternates(run).then_some(LimitReached::Alternates).or(broken)
     }
+}
+
+/// Counts the candidates with which fewer tests pass than without a patch.
+fn regressions(run: &Run) -> u32 {
+    let before = run.baseline.as_ref().map_or(0, |baseline| baseline.counts.passed);
+    let worse = run.attempts.iter().filter(|one| !one.diagnostic && one.counts.passed < before);
+    let patches: BTreeSet<_> = worse.map(|one| &one.patch).collect();
+    u32::try_from(patches.len()).unwrap_or(u32::MAX)
 }
 
 /// Tells whether nothing is left. Where nothing is allowed, a run may go on that uses nothing: an
@@ -79,7 +94,7 @@ fn usd(micro: u64) -> String {
 mod tests {
     use super::*;
     use crate::convergence::TestCounts;
-    use crate::journal::Usage;
+    use crate::journal::{FailedBaseline, Usage};
     use crate::runs_for_tests::{attempt, begun};
     use crate::task::RepairLimits;
 
@@ -116,6 +131,34 @@ mod tests {
         let end = 1000 + limits.wall_s * 1000;
         assert_eq!(limit_reached(&run(), end - 1), None);
         assert_eq!(limit_reached(&run(), end), Some(LimitReached::Wall(1800)));
+    }
+
+    #[test]
+    fn the_circuit_breaker_is_a_limit() {
+        let mut run = run();
+        run.breaker.rollbacks = 5;
+        let reached = limit_reached(&run, 1000).unwrap();
+        assert_eq!(reached, LimitReached::Breaker(BrokenCircuit::Rollbacks(5)));
+        assert!(
+            reached.to_string().starts_with("circuit breaker: 5 patches in a row"),
+            "{reached}"
+        );
+        let broken = |patches: &[&str], passed| {
+            let mut run = begun(1000);
+            let counts = TestCounts { passed: 3, total: 4 };
+            let (signature, id, image) = (String::new(), String::new(), String::new());
+            run.baseline =
+                Some(FailedBaseline { counts, signature, run: id, image, silent: false });
+            let counts = TestCounts { passed, total: 4 };
+            run.attempts = patches.iter().map(|one| attempt(one, counts, Some("x"))).collect();
+            limit_reached(&run, 1000)
+        };
+        let five = ["a", "b", "c", "d", "e"];
+        let regressions = LimitReached::Breaker(BrokenCircuit::Regressions(5));
+        assert_eq!(broken(&five, 2), Some(regressions));
+        assert_eq!(broken(&five, 3), None, "as many as without a patch");
+        // The same candidate, tested again behind a failure of the rig.
+        assert_eq!(broken(&["a", "b", "c", "d", "d"], 2), None);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use crate::breaker::CircuitBreaker;
 use crate::convergence::TestCounts;
 use crate::journal::{
     Contract, Digest, Entry, Fact, FailedBaseline, Intent, Outcome, Proposed, Request, Row,
@@ -129,6 +130,8 @@ pub struct Run {
     pub applied: Option<String>,
     /// SHA-256 of the candidate's image.
     pub image: Option<String>,
+    /// What the circuit breaker counts.
+    pub breaker: CircuitBreaker,
     /// The tested candidates.
     pub attempts: Vec<Attempt>,
     /// The error that is being recovered.
@@ -240,6 +243,7 @@ impl Run {
     }
 
     fn learn(&mut self, fact: &Fact) {
+        self.breaker.learn(fact);
         match fact.clone() {
             Fact::Baseline(baseline) => self.baseline = Some(baseline),
             Fact::TestCode(code) => self.test_code = code,
@@ -257,7 +261,7 @@ impl Run {
             Fact::Used(usage) => self.spend(usage),
             Fact::Proved(facts) => self.proof = Some(*facts),
             // What was proven was proven for another candidate.
-            Fact::Applied { commit } => (self.applied, self.proof) = (Some(commit), None),
+            Fact::Applied { commit, .. } => (self.applied, self.proof) = (Some(commit), None),
             Fact::RolledBack => {
                 (self.applied, self.image, self.proof) = (None, None, None);
                 // That one patch does not build says nothing of the next.

@@ -38,6 +38,9 @@ pub enum Fact {
     Applied {
         /// The commit.
         commit: String,
+        /// Its risk in percent, where no person has approved it; counted.
+        #[serde(default)]
+        risk: u64,
     },
     /// The candidate was taken back.
     RolledBack,

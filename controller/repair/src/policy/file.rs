@@ -6,7 +6,7 @@ use jig_model::document::{Findings, Located, document_schema, open};
 use jig_model::{Problems, toml_table};
 
 use super::globs::Globs;
-use super::rules::RULES;
+use super::rules::{RULES, RuleError};
 use crate::run::Run;
 use crate::test_code::TestCode;
 
@@ -96,7 +96,8 @@ impl fmt::Display for Policy {
         )?;
         if self.write_allow.is_empty() {
             writeln!(f, "Files of these kinds may not change:")?;
-            for (name, _) in &RULES.protected {
+            let protected = RULES.as_ref().map(|rules| rules.protected.as_slice());
+            for (name, _) in protected.unwrap_or_default() {
                 writeln!(f, "- {name}")?;
             }
             self.test_code.files.keys().try_for_each(|file| writeln!(f, "- {file}"))?;
@@ -116,6 +117,14 @@ impl Policy {
     /// Returns the text of the policy file's JSON Schema.
     pub fn json_schema() -> String {
         document_schema::<RawPolicy>("Jig repair policy")
+    }
+
+    /// Checks the rules that hold where a policy says nothing. Where one is wrong, each patch is refused.
+    ///
+    /// # Errors
+    /// Names the rule.
+    pub fn check_rules() -> Result<(), RuleError> {
+        RULES.as_ref().map(drop).map_err(Clone::clone)
     }
 
     /// Adds what a run has found out about its repository.

@@ -12,6 +12,7 @@ mod rules;
 pub use file::Policy;
 pub use globs::{GlobError, Globs};
 pub use review::{PatchReview, is_test, may_write, review};
+pub use rules::RuleError;
 
 #[cfg(test)]
 mod tests;

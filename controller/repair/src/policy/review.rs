@@ -1,7 +1,7 @@
 //! The review of a patch.
 
 use super::file::Policy;
-use super::rules::{LineRule, RULES};
+use super::rules::{LineRule, RULES, Rules};
 use crate::patch::{FileChange, LineKind, Patch, Special};
 
 /// What a review found. Every text names the file, so that an agent can correct the patch.
@@ -25,6 +25,13 @@ const SIZE_WEIGHT: f64 = 0.5;
 /// The risk is `1 - (1 - w1)(1 - w2)...` over the weights of the rules that match, each counted
 /// once, and of the size: half of the share of `max_lines` that the patch uses.
 pub fn review(patch: &Patch, policy: &Policy) -> PatchReview {
+    let rules = match RULES.as_ref() {
+        Ok(rules) => rules,
+        Err(error) => {
+            let refusals = vec![error.to_string()];
+            return PatchReview { refusals, risk: 1.0, risks: Vec::new(), asks: true };
+        }
+    };
     let mut refusals = Vec::new();
     let mut risks = Vec::new();
     let (files, lines) = (patch.files.len(), patch.changed_lines());
@@ -35,10 +42,10 @@ pub fn review(patch: &Patch, policy: &Policy) -> PatchReview {
         refusals.push(format!("changed lines: {lines}, and {} are allowed", policy.max_lines));
     }
     for file in &patch.files {
-        refusals.extend(refused_path(file, policy).into_iter().chain(refused_form(file)));
+        refusals.extend(refused_path(file, policy, rules).into_iter().chain(refused_form(file)));
     }
     let mut safe = 1.0 - SIZE_WEIGHT * (lines as f64 / policy.max_lines.max(1) as f64).min(1.0);
-    for rule in &RULES.lines {
+    for rule in &rules.lines {
         let Some((file, text)) = first_match(patch, rule) else { continue };
         let what = format!("{}: {}: {}", file.path(), rule.name, shown(text));
         match rule.weight {
@@ -68,12 +75,13 @@ fn first_match<'p>(patch: &'p Patch, rule: &LineRule) -> Option<(&'p FileChange,
 
 /// Tells whether a policy lets a file change.
 pub fn may_write(path: &str, policy: &Policy) -> bool {
-    refusal(path, policy).is_none()
+    RULES.as_ref().is_ok_and(|rules| refusal(path, policy, rules).is_none())
 }
 
 /// Tells whether a file holds tests that no patch may change.
 pub fn is_test(path: &str, policy: &Policy) -> bool {
-    let tests = RULES.protected.iter().find(|(name, _)| name == TESTS);
+    let Ok(rules) = RULES.as_ref() else { return true };
+    let tests = rules.protected.iter().find(|(name, _)| name == TESTS);
     let by_name = || tests.is_some_and(|(_, globs)| globs.matching(path).is_some());
     !may_write(path, policy) && (policy.test_code.files.contains_key(path) || by_name())
 }
@@ -82,11 +90,11 @@ pub fn is_test(path: &str, policy: &Policy) -> bool {
 const TESTS: &str = "a test";
 
 /// Says why one of the paths of a change may not change.
-fn refused_path(file: &FileChange, policy: &Policy) -> Option<String> {
-    [&file.old, &file.new].into_iter().flatten().find_map(|path| refusal(path, policy))
+fn refused_path(file: &FileChange, policy: &Policy, rules: &Rules) -> Option<String> {
+    [&file.old, &file.new].into_iter().flatten().find_map(|path| refusal(path, policy, rules))
 }
 
-fn refusal(path: &str, policy: &Policy) -> Option<String> {
+fn refusal(path: &str, policy: &Policy, rules: &Rules) -> Option<String> {
     // Whatever a policy allows: by these the change is judged.
     if policy.own_files.iter().any(|own| own == path) {
         return Some(format!("{path} belongs to the task of this run and is protected"));
@@ -100,7 +108,7 @@ fn refusal(path: &str, policy: &Policy) -> Option<String> {
     if !policy.write_allow.is_empty() {
         return Some(format!("{path}: the policy does not allow it to change"));
     }
-    let protected = RULES.protected.iter().find(|(_, globs)| globs.matching(path).is_some());
+    let protected = rules.protected.iter().find(|(_, globs)| globs.matching(path).is_some());
     let by_name = protected.map(|(name, _)| format!("{path} belongs to {name} and is protected"));
     by_name.or_else(|| {
         let case = policy.test_code.files.get(path)?;

@@ -1,6 +1,6 @@
 //! Tests of the policy: each rule by its examples, reviews by small patches.
 
-use super::rules::{RULES, RuleFile, TEXT};
+use super::rules::{Rules, TEXT};
 use super::*;
 use crate::patch::Patch;
 use crate::runs_for_tests::begun;
@@ -20,22 +20,26 @@ fn plain(path: &str) -> Patch {
 }
 
 #[test]
-fn each_rule_matches_its_hits_and_not_its_misses() {
-    let file: RuleFile = toml::from_str(TEXT).unwrap();
-    assert_eq!(RULES.protected.len(), file.protected.len(), "a pattern of paths is wrong");
-    assert_eq!(RULES.lines.len(), file.line.len(), "a pattern of lines is wrong");
-    for (rule, (_, globs)) in file.protected.iter().zip(&RULES.protected) {
-        let matches = |path: &String| globs.matching(path).is_some();
-        assert!(!rule.hits.is_empty() && !rule.misses.is_empty(), "{}", rule.name);
-        assert_eq!(rule.hits.iter().find(|path| !matches(path)), None, "{}", rule.name);
-        assert_eq!(rule.misses.iter().find(|path| matches(path)), None, "{}", rule.name);
-    }
-    for (rule, compiled) in file.line.iter().zip(&RULES.lines) {
-        let matches = |line: &String| compiled.pattern.is_match(line);
-        assert!(!rule.hits.is_empty() && !rule.misses.is_empty(), "{}", rule.name);
-        assert_eq!(rule.hits.iter().find(|line| !matches(line)), None, "{}", rule.name);
-        assert_eq!(rule.misses.iter().find(|line| matches(line)), None, "{}", rule.name);
-        assert!(rule.refused || rule.weight > 0.0 && rule.weight < 1.0, "{}", rule.name);
+fn each_built_in_rule_does_what_its_examples_say() {
+    assert_eq!(Policy::check_rules(), Ok(()));
+}
+
+#[test]
+fn rules_with_a_wrong_one_are_none() {
+    let why = |from: &str, to: &str| {
+        assert!(TEXT.contains(from), "{from}");
+        Rules::read(&TEXT.replacen(from, to, 1)).unwrap_err().to_string()
+    };
+    for (from, to, words) in [
+        ("\"**/test/**\"", "\"**/[test/**\"", "\"a test\" cannot be used: bad pattern of paths"),
+        ("\"test/main.c\"", "\"src/main.c\"", "it does not match \"src/main.c\""),
+        ("\"src/contest.c\"", "\"src/test/a.c\"", "it matches \"src/test/a.c\""),
+        ("BOOST_\\w+|", "BOOST_\\w+(|", "regex parse error"),
+        ("weight = 0.", "weight = 1.", "no number between 0 and 1"),
+        ("refused = true", "refuse = true", "unknown field `refuse`"),
+    ] {
+        let found = why(from, to);
+        assert!(found.contains(words), "{words:?} is not in {found:?}");
     }
 }
 

@@ -9,9 +9,10 @@ use jig_model::program::{ProgramEnd, ProgramError, ProgramRequest, Sandbox};
 
 use super::RepairSetup;
 use crate::excerpt::last_lines;
-use crate::git::GitError;
+use crate::git::{Git, GitError};
 use crate::journal::Digest;
 use crate::run::Run;
+use crate::toolchain::MissingProgram;
 
 /// Most bytes that a build prints.
 const MAX_LOG: u64 = 64 << 20;
@@ -35,6 +36,14 @@ pub enum BuildError {
     /// The build failed.
     #[error("the build failed: {said}")]
     Failed {
+        /// Its last lines; hostile text.
+        said: String,
+    },
+    /// The build could not start a program.
+    #[error("{program}; the build failed: {said}")]
+    Toolchain {
+        /// The program.
+        program: MissingProgram,
         /// Its last lines; hostile text.
         said: String,
     },
@@ -64,7 +73,10 @@ impl BuildError {
     /// Tells whether what was built is to blame, and not the host.
     pub fn blames_build(&self) -> bool {
         match self {
-            Self::Failed { .. } | Self::Overdue(_) | Self::NoImage { .. } => true,
+            Self::Failed { .. }
+            | Self::Toolchain { .. }
+            | Self::Overdue(_)
+            | Self::NoImage { .. } => true,
             Self::Program(_) | Self::File { .. } => false,
         }
     }
@@ -80,7 +92,9 @@ impl BuildError {
         match self {
             Self::File { .. } => false,
             Self::Failed { .. } => !has_diagnostic(log, files),
-            Self::Program(_) | Self::Overdue(_) | Self::NoImage { .. } => true,
+            Self::Program(_) | Self::Toolchain { .. } | Self::Overdue(_) | Self::NoImage { .. } => {
+                true
+            }
         }
     }
 }
@@ -101,6 +115,22 @@ fn has_diagnostic(log: &str, files: &[String]) -> bool {
 }
 
 impl RepairSetup {
+    /// Builds the base in a work tree as a control. Returns why it does not build, if it does not.
+    ///
+    /// # Errors
+    /// The work tree cannot be used.
+    pub async fn build_base(
+        &self,
+        run: &Run,
+        tree: &Git,
+        folder: &Path,
+        log: &Path,
+    ) -> Result<Option<BuildError>, GitError> {
+        tree.reset_files(&run.contract.base).await?;
+        tree.clean_ignored().await?;
+        Ok(self.build(folder, log).await.err())
+    }
+
     /// Builds the base in the run's work tree as a control, and takes the tree back to the candidate.
     /// Returns why it does not build, if it does not.
     ///
@@ -108,12 +138,12 @@ impl RepairSetup {
     /// The work tree cannot be used.
     pub async fn control(&self, run: &Run, log: &Path) -> Result<Option<BuildError>, GitError> {
         let candidate = run.applied.as_ref().unwrap_or(&run.contract.base);
-        self.hold(&run.contract.base).await?;
-        self.tree().clean_ignored().await?;
-        let built = self.build(&self.folder.tree(), log).await;
+        self.held.forget();
+        let (tree, folder) = (self.tree(), self.folder.tree());
+        let failed = self.build_base(run, &tree, &folder, log).await?;
         self.hold(candidate).await?;
-        self.tree().clean_ignored().await?;
-        Ok(built.err())
+        tree.clean_ignored().await?;
+        Ok(failed)
     }
 
     /// Builds what a work tree holds, in a sandbox, and keeps image and log. An image that lies there
@@ -160,7 +190,6 @@ impl RepairSetup {
         };
         let work = tokio::time::timeout(build.timeout, self.programs.run(request));
         let end = self.clock.during(work).await;
-        let said = || last_lines(&fs::read(log).unwrap_or_default());
         match end {
             Err(_) => return Err(BuildError::Overdue(build.timeout.as_secs())),
             Ok(Err(error)) => return Err(error.into()),
@@ -169,9 +198,20 @@ impl RepairSetup {
                 let said = format!("it printed more than {MAX_LOG} bytes");
                 return Err(BuildError::Failed { said });
             }
-            Ok(Ok(_)) => return Err(BuildError::Failed { said: said() }),
+            Ok(Ok(_)) => return Err(self.failed(log)),
         }
         self.keep_image(&artifact)
+    }
+
+    /// Says why a build has failed, by its log.
+    fn failed(&self, log: &Path) -> BuildError {
+        let printed = fs::read(log).unwrap_or_default();
+        let said = format!("{} (all of it: {})", last_lines(&printed), log.display());
+        let text = String::from_utf8_lossy(&printed);
+        match MissingProgram::named_in(&text) {
+            Some(program) => BuildError::Toolchain { program, said },
+            None => BuildError::Failed { said },
+        }
     }
 
     fn keep_image(&self, artifact: &Path) -> Result<BuiltImage, BuildError> {

@@ -6,6 +6,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use jig_model::chain;
+
 use super::{BuildError, PlanResult, RepairSetup, RigFailure, most_beside};
 use crate::git::{Git, GitError};
 use crate::run::Run;
@@ -22,6 +24,9 @@ pub enum ScreenError {
     /// A build cannot even begin.
     #[error("no build for a trial")]
     Build(#[from] BuildError),
+    /// The base builds no more, either.
+    #[error("the base does not build any more: {0}")]
+    Host(String),
     /// The rig failed.
     #[error("the rig failed during a trial: {0}")]
     Rig(#[from] RigFailure),
@@ -106,6 +111,24 @@ impl RepairSetup {
         known.map_or(Duration::MAX, |result| most_beside(&[result]))
     }
 
+    /// Finds out that a candidate is to blame for its build, and not the host.
+    async fn blamed(
+        &self,
+        run: &Run,
+        (tree, folder): (&Git, &Path),
+        log: &Path,
+        error: BuildError,
+    ) -> Result<(), ScreenError> {
+        let said = String::from_utf8_lossy(&fs::read(log).unwrap_or_default()).into_owned();
+        if error.needs_control(&said, self.files(run).await?) {
+            let control = log.with_extension("control.log");
+            if let Some(base) = self.build_base(run, tree, folder, &control).await? {
+                return Err(ScreenError::Host(chain(&base)));
+            }
+        }
+        if error.blames_build() { Ok(()) } else { Err(error.into()) }
+    }
+
     /// Tells whether the tests pass with a patch.
     async fn passes(
         &self,
@@ -119,10 +142,13 @@ impl RepairSetup {
         if tree.apply(patch).await.is_err() {
             return Ok(false);
         }
-        let built = match self.build(folder, &patch.with_extension("log")).await {
+        let log = patch.with_extension("log");
+        let built = match self.build(folder, &log).await {
             Ok(built) => built,
-            Err(error) if error.blames_build() => return Ok(false),
-            Err(error) => return Err(error.into()),
+            Err(error) => {
+                self.blamed(run, (tree, folder), &log, error).await?;
+                return Ok(false);
+            }
         };
         for nth in 1.. {
             let result = self.try_out_within(&self.plan, &built.sha256, most).await?;

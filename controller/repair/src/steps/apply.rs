@@ -60,7 +60,10 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
     match commit(setup, run, &proposed.patch).await {
         Ok(commit) => {
             let reason = format!("committed as {}", &commit[..commit.len().min(12)]);
-            StepResult::of(RepairEvent::WorkspaceUpdated, reason).with(Fact::Applied { commit })
+            let percent = (reviewed.risk * 100.0).round() as u64;
+            let risk = if run.approved.contains(&digest) { 0 } else { percent };
+            StepResult::of(RepairEvent::WorkspaceUpdated, reason)
+                .with(Fact::Applied { commit, risk })
         }
         Err(GitError::Failed { said, .. }) => {
             let why = format!("the patch does not apply: {said}{}", near(setup, run, &patch).await);

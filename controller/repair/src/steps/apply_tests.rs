@@ -24,7 +24,9 @@ async fn a_patch_becomes_one_commit_on_the_base() {
     fs::write(&source, "int left;\n").unwrap();
     let result = run(&test.setup, &test.proposed("script", &diff("head + 1"))).await;
     assert_eq!(result.event, Some(RepairEvent::WorkspaceUpdated), "{}", result.reason);
-    let [Fact::Applied { commit }] = &result.facts[..] else { panic!("{:?}", result.facts) };
+    let [Fact::Applied { commit, risk: 1 }] = &result.facts[..] else {
+        panic!("{:?}", result.facts)
+    };
     assert_eq!(*commit, test.setup.tree().head().await.unwrap());
     assert!(fs::read_to_string(source).unwrap().contains("return head + 1;"));
     let base = &test.repository.base;

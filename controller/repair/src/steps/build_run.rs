@@ -42,6 +42,20 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
     failed(RepairEvent::BuildFailed, class, why).with(fact)
 }
 
+/// Tells whether this candidate has failed in the same way before, when the host was not to blame.
+fn failed_so_before(run: &Run, error: &BuildError) -> bool {
+    let patch = run.proposed.as_ref().map(|proposed| &proposed.patch);
+    let now = without_temporary(&chain(error));
+    let mut here = run.refused.iter().filter(|one| one.iteration == run.iteration);
+    here.any(|one| Some(&one.patch) == patch && without_temporary(&one.why) == now)
+}
+
+/// Leaves out names of temporary files, which differ each time, such as those of a linker's input.
+fn without_temporary(text: &str) -> String {
+    let words = text.split_whitespace().filter(|word| !word.contains("/tmp/"));
+    words.collect::<Vec<_>>().join(" ")
+}
+
 /// Returns why the base does not build, where that has to be known and it does not.
 async fn control(
     setup: &RepairSetup,
@@ -50,7 +64,7 @@ async fn control(
     log: &Path,
 ) -> Result<Option<BuildError>, GitError> {
     let said = String::from_utf8_lossy(&fs::read(log).unwrap_or_default()).into_owned();
-    if !error.needs_control(&said, setup.files(run).await?) {
+    if !error.needs_control(&said, setup.files(run).await?) || failed_so_before(run, error) {
         return Ok(None);
     }
     setup.control(run, &log.with_file_name("control-build.log")).await

@@ -11,6 +11,7 @@ use crate::recovery::ErrorClass;
 use crate::run::Run;
 use crate::setup::RepairSetup;
 use crate::steps::failed;
+use crate::toolchain::MissingProgram;
 
 pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
     let commit = run.applied.as_ref().unwrap_or(&run.contract.base);
@@ -21,7 +22,8 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
     }
     let program = setup.task.build.command.first().map_or("", String::as_str);
     if !program.contains('/') && !in_search_path(setup, program) {
-        let why = format!("{program} is not installed any more: the base was built with it");
+        let missing = MissingProgram { name: program.to_owned() };
+        let why = format!("{missing}; the base was built with it");
         // It was there at the baseline, and no patch can remove it.
         return failed(RepairEvent::ToolchainMissing, ErrorClass::TestEnvFailure, why);
     }

@@ -4,16 +4,18 @@
 use std::collections::BTreeSet;
 
 use jig_model::chain;
+use jig_model::program::ProgramError;
 
 use crate::git::GitError;
 use crate::journal::{Fact, FailedBaseline, StepResult};
 use crate::machine::RepairEvent;
-use crate::policy::is_test;
+use crate::policy::{Policy, is_test};
 use crate::recovery::ErrorClass;
 use crate::run::Run;
-use crate::setup::{MeasuredTests, PlanResult, RepairSetup, RigFailure, most_beside};
+use crate::setup::{BuildError, MeasuredTests, PlanResult, RepairSetup, RigFailure, most_beside};
 use crate::steps::failed;
 use crate::test_code::{TestCode, printing_code, test_files};
+use crate::toolchain::MissingProgram;
 
 /// Runs of the baseline.
 const RUNS: usize = 3;
@@ -27,6 +29,9 @@ const RECOVERIES: usize = 2;
 pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
     let stop =
         |why: String| failed(RepairEvent::UnhandledError, ErrorClass::UnhandledException, why);
+    if let Err(error) = Policy::check_rules() {
+        return stop(error.to_string());
+    }
     let gap =
         async { if setup.policy.sandbox { setup.programs.sandbox_gap().await } else { None } };
     // Each waits for another program.
@@ -50,7 +55,15 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
         Ok(built) => built,
         Err(error) => {
             let why = chain(&error);
-            return stop(format!("the repository does not build without a patch: {why}"));
+            let fix = match &error {
+                BuildError::Program(ProgramError::Missing { program, .. }) => {
+                    let missing = MissingProgram { name: program.clone() };
+                    missing.package().map(|package| format!(" (on Debian: apt install {package})"))
+                }
+                _ => None,
+            };
+            let fix = fix.unwrap_or_default();
+            return stop(format!("the repository does not build without a patch: {why}{fix}"));
         }
     };
     let mut results = Vec::new();

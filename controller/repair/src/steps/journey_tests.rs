@@ -262,6 +262,52 @@ async fn a_lock_that_a_killed_git_has_left_is_removed_and_costs_no_iteration() {
     assert_eq!(end(&run), end(&undisturbed), "{}", run.why);
 }
 
+/// Builds by a script that gets the folder of the repository as its argument.
+fn built_by(test: &mut TestSetup, script: &str) {
+    let folder = test.repository.folder.path().display().to_string();
+    let script = format!("{script}\nmkdir -p build && cp src/ring.c build/app.elf");
+    test.setup.task.build.command =
+        ["sh", "-c", &script, "sh", &folder].map(str::to_owned).to_vec();
+}
+
+#[tokio::test]
+async fn a_host_that_builds_no_more_is_blamed_on_no_candidate_of_a_trial() {
+    let mut test = TestSetup::new(board).await;
+    built_by(&mut test, "test ! -e \"$1/gone\" || { echo cc: not found >&2; exit 127; }");
+    let gone = test.repository.folder.path().join("gone");
+    test.setup.agents.clear();
+    test.answer_by("script", move |_| {
+        fs::write(&gone, "").unwrap();
+        Ok(proposals(&["head + 3", "head + 1"]))
+    });
+    let mut journey = Journey::begin(test);
+    let run = journey.drive().await;
+    assert_eq!((run.ended, run.iteration), (Some(RepairState::Aborted), 1), "{}", run.why);
+    assert_eq!(exit_code(&run), jig_model::exit::LAB);
+    assert!(run.screened.is_empty() && run.why.contains("does not build any more"), "{}", run.why);
+}
+
+#[tokio::test]
+async fn a_candidate_that_does_not_link_costs_one_build_of_the_base() {
+    let mut test = TestSetup::new(board).await;
+    let linker = "ld: /tmp/cc$$.o: undefined reference to gone";
+    built_by(
+        &mut test,
+        &format!("grep -q 'head + 3' src/ring.c && {{ echo \"{linker}\"; exit 1; }}"),
+    );
+    test.setup.agents.clear();
+    test.answer_by("script", second_is_right);
+    let programs = test.repository.programs.clone();
+    let mut journey = Journey::begin(test);
+    programs.take();
+    let run = journey.drive().await;
+    assert_eq!((run.ended, run.iteration), (Some(RepairState::Success), 2), "{}", run.why);
+    journey.has(&[RepairEvent::BuildFailed, RepairEvent::RecoveredToBuild]);
+    let builds = programs.take().iter().filter(|what| *what == "build").count();
+    // The baseline; the wrong patch, the base, the wrong patch again; the right patch and its clean build.
+    assert_eq!(builds, 6);
+}
+
 #[tokio::test]
 async fn a_place_that_is_not_fit_is_recovered_before_the_test() {
     let test = with_agent(board, |_| Ok(proposals(&["head + 1"]))).await;

@@ -128,6 +128,11 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
                 screened = usable.drain(..trials.failed).map(|one| one.id).collect();
                 usable.into_iter().next().filter(|_| trials.passed)
             }
+            Err(failure @ ScreenError::Host(_)) => {
+                // As for the build of a candidate: no recovery of the rig brings the tools back.
+                let class = ErrorClass::TestEnvFailure;
+                return failed(RepairEvent::Abort, class, chain(&failure)).with(Fact::Used(usage));
+            }
             Err(failure) => {
                 // The answer is lost and paid for.
                 let class = match failure {
