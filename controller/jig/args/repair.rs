@@ -27,7 +27,7 @@ pub(crate) struct RepairStart {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "task")]
     pub(crate) repo: Option<PathBuf>,
     /// Plan whose tests must pass
-    #[arg(long, value_hint = ValueHint::FilePath, conflicts_with = "task", requires_all = ["board", "build", "artifact"])]
+    #[arg(long, value_hint = ValueHint::FilePath, conflicts_with = "task", requires = "board")]
     pub(crate) plan: Option<PathBuf>,
     /// Plan that a repair must pass, too, and that no agent is given
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "task")]

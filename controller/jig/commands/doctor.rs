@@ -5,6 +5,7 @@
 mod host;
 mod lab;
 mod programs;
+mod repair;
 
 use jig_lab::Catalogue;
 use jig_model::exit;
@@ -85,6 +86,7 @@ pub(crate) fn doctor(common: &Common, screen: &Screen) -> Result<u8, Failure> {
         }
     }
     findings.extend(host::system());
+    findings.extend(repair::look());
     progress.clear();
     let ok = findings.iter().all(|finding| finding.level != DoctorLevel::Missing);
     if screen.json() {

@@ -34,6 +34,9 @@ pub enum SubmitError {
     /// The policy of the run forbids the change.
     #[error("the policy refuses the patch: {}", .0.join("; "))]
     Refused(Vec<String>),
+    /// It changes files that are not there.
+    #[error("the patch changes files that do not exist: {}", .0.join("; "))]
+    Missing(Vec<String>),
     /// The diff cannot be kept.
     #[error("could not write {path}")]
     Write {
@@ -48,13 +51,13 @@ pub enum SubmitError {
     Journal(#[from] JournalError),
 }
 
-/// Submits a patch to a run; returns the identity of the change.
+/// Submits a patch to a run; returns the identity of the change. `files` are those of the base.
 ///
 /// # Errors
 /// The run waits for none, the patch cannot be used or is forbidden, or the disk refuses.
 pub fn submit(
     journal: &mut Journal,
-    (run, policy): (&Run, &Policy),
+    (run, policy, files): (&Run, &Policy, &[String]),
     folder: &RepairFolder,
     diff: &str,
     hypothesis: &str,
@@ -72,6 +75,10 @@ pub fn submit(
     let refusals = review(&patch, &policy.for_run(run)).refusals;
     if !refusals.is_empty() {
         return Err(SubmitError::Refused(refusals));
+    }
+    let missing = patch.missing_files(files);
+    if !missing.is_empty() {
+        return Err(SubmitError::Missing(missing));
     }
     let digest = Digest::of(diff.as_bytes()).to_string();
     let path = folder.submitted(&digest);

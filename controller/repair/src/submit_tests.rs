@@ -42,7 +42,9 @@ fn fold(journal: &Journal) -> Run {
 fn give(journal: &mut Journal, folder: &TempDir, diff: &str) -> Result<String, SubmitError> {
     let run = fold(journal);
     let files = RepairFolder::new(folder.path());
-    submit(journal, (&run, &Policy::default()), &files, diff, "the bound is one too high")
+    let base = ["src/ring.c", "test/test_ring.c"].map(str::to_owned);
+    let (policy, why) = (Policy::default(), "the bound is one too high");
+    submit(journal, (&run, &policy, &base), &files, diff, why)
 }
 
 #[test]
@@ -64,11 +66,13 @@ fn a_patch_answers_the_run_that_waits_for_it_and_the_first_counts() {
 
 #[test]
 fn what_cannot_be_used_is_refused_and_leaves_nothing() {
+    let elsewhere = DIFF.replace("src/ring.c", "lib/ring.c");
     let in_test = DIFF.replace("src/ring.c", "test/test_ring.c");
     for (waits, diff, words) in [
         (false, DIFF, "does not wait for a patch"),
         (true, "no diff at all", "no patch that can be used"),
         (true, in_test.as_str(), "is protected"),
+        (true, elsewhere.as_str(), "do not exist: there is no lib/ring.c, but src/ring.c"),
     ] {
         let folder = tempfile::tempdir().unwrap();
         let mut journal = journal(folder.path(), waits);
@@ -97,7 +101,8 @@ fn a_long_hypothesis_is_cut_at_a_character() {
     let run = fold(&journal);
     let files = RepairFolder::new(folder.path());
     let long = format!("x{}", "ü".repeat(5000));
-    submit(&mut journal, (&run, &Policy::default()), &files, DIFF, &long).unwrap();
+    let base = ["src/ring.c".to_owned()];
+    submit(&mut journal, (&run, &Policy::default(), &base), &files, DIFF, &long).unwrap();
     let kept = fold(&journal).submitted.unwrap().hypothesis;
     assert_eq!(kept.len(), MAX_HYPOTHESIS - 1);
 }

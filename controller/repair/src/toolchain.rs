@@ -23,6 +23,12 @@ impl MissingProgram {
         Some(Self { name: found["program"].to_owned() })
     }
 
+    /// Says how it is installed, behind what else is said; nothing where that is not known.
+    pub fn fix(&self) -> String {
+        let package = self.package().map(|package| format!(" (on Debian: apt install {package})"));
+        package.unwrap_or_default()
+    }
+
     /// Returns the package of Debian that has it, where that is known.
     pub fn package(&self) -> Option<&'static str> {
         let name = self.name.rsplit('/').next().unwrap_or_default();
@@ -33,11 +39,7 @@ impl MissingProgram {
 
 impl fmt::Display for MissingProgram {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is not installed", self.name)?;
-        match self.package() {
-            Some(package) => write!(f, " (on Debian: apt install {package})"),
-            None => Ok(()),
-        }
+        write!(f, "{} is not installed{}", self.name, self.fix())
     }
 }
 

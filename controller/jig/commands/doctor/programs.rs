@@ -117,7 +117,7 @@ fn is_program(file: &Path) -> bool {
 }
 
 /// Asks a program for its version.
-fn version(path: &Path) -> Result<String, String> {
+pub(super) fn version(path: &Path) -> Result<String, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| error.to_string())?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();

@@ -1,6 +1,6 @@
 //! `jig explain failure`: a failed run among the other runs of its place.
 
-use jig_model::exit;
+use jig_model::{Fault, exit};
 use jig_repair::setup::{first_bad_line, verdict_signature};
 use jig_rig::console::escape;
 use jig_rig::store::{RunEntry, RunStore};
@@ -64,15 +64,50 @@ pub(super) fn explain(common: &Common, screen: &Screen, wanted: &str) -> Result<
     if let Some(line) = first_bad_line(verdict) {
         screen.out(&format!("  first bad line: {}", plain(line)));
     }
+    let place = record.place.as_ref().map(ToString::to_string).unwrap_or_default();
+    if first.is_none() && first_bad_line(verdict).is_none() {
+        let dir = dir.path().display();
+        screen.out(&format!("  nothing that was printed shows why; logs and record are in {dir}"));
+        screen.out(&format!(
+            "  next: {}",
+            next(verdict.cause.fault(), &record.id.to_string(), &place)
+        ));
+    }
     if let Some(first) = first {
         let file = dir.path().join(&first.file);
         screen.out(&format!("  in {} @{}..{}", file.display(), first.start, first.end));
     }
-    let place = record.place.as_ref().map(ToString::to_string).unwrap_or_default();
     screen.out(&format!("  {place}: {} of the last {seen} runs failed like this", alike.len()));
     screen.out(&match last_pass {
         Some(run) => format!("  last pass: {run}"),
         None => format!("  no pass among the last {seen} runs"),
     });
     Ok(exit::PASS)
+}
+
+/// Says what tells more of a failure that no output shows, by who is to blame.
+fn next(blame: Option<Fault>, run: &str, place: &str) -> String {
+    match blame {
+        Some(Fault::Lab) => format!("jig recover {place}   # the rig is to blame"),
+        Some(Fault::Usage | Fault::Profile) => {
+            format!("jig runs show {run}   # what was asked for is to blame: see its notes")
+        }
+        _ => format!(
+            "jig runs show {run}   # its notes and post-mortem; then jig bt {place}, to see where the core stands"
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_tells_more_depends_on_who_is_to_blame() {
+        let next = |blame| next(blame, "r1", "ring");
+        assert!(next(Some(Fault::Lab)).starts_with("jig recover ring"));
+        assert!(next(Some(Fault::Profile)).starts_with("jig runs show r1"));
+        assert!(next(Some(Fault::Target)).contains("jig bt ring"));
+        assert_eq!(next(None), next(Some(Fault::Unknown)));
+    }
 }

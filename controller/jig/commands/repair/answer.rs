@@ -6,11 +6,14 @@ use std::path::Path;
 
 use jig_model::{Fault, exit};
 use jig_repair::journal::{Entry, Request};
+use jig_repair::run::Run;
 use jig_repair::setup::RepairFolder;
 use jig_repair::submit::{SubmitError, submit as submit_to};
 
-use super::folders::{as_begun, find, open, policy_of};
+use super::folders::{as_begun, find, open, origin_of, policy_of};
+use super::host::git_in;
 use crate::args::Common;
+use crate::commands::execute::runtime;
 use crate::failure::Failure;
 use crate::render::Screen;
 
@@ -117,8 +120,18 @@ pub(super) fn take(folder: &Path, diff: &str, hypothesis: &str) -> Result<String
     let (mut journal, run) = open(folder).map_err(Taken::Unusable)?;
     as_begun(folder, &run).map_err(Taken::Unusable)?;
     let policy = policy_of(folder).map_err(Taken::Unusable)?;
+    let base = files_of_base(folder, &run).map_err(Taken::Unusable)?;
     let files = RepairFolder::new(folder);
-    submit_to(&mut journal, (&run, &policy), &files, diff, hypothesis).map_err(Taken::Refused)
+    let with = (&run, &policy, base.as_slice());
+    submit_to(&mut journal, with, &files, diff, hypothesis).map_err(Taken::Refused)
+}
+
+/// Lists the files of the commit that a run repairs.
+fn files_of_base(folder: &Path, run: &Run) -> Result<Vec<String>, Failure> {
+    let scratch = tempfile::tempdir().map_err(|error| Failure::of(Fault::Lab, &error))?;
+    let git = git_in(&origin_of(folder)?.repo, scratch.path());
+    let files = runtime()?.block_on(git.files(&run.contract.base));
+    files.map_err(|error| Failure::of(Fault::Lab, &error))
 }
 
 fn ended(name: &str) -> Failure {

@@ -27,7 +27,7 @@ use jig_repair::steps::{Steps, exit_code};
 use jig_repair::task::{AgentRef, RepairTask};
 
 use super::door::LabDoor;
-use super::folders::{HELD_OUT, ORIGIN, Origin, PLAN, TASK, as_begun, open, policy_of, unusable};
+use super::folders::{HELD_OUT, PLAN, TASK, as_begun, open, origin_of, policy_of, unusable};
 use super::host::{programs, search_path};
 use super::show::{RowFollower, document, standing, tell};
 use crate::args::Common;
@@ -131,8 +131,7 @@ fn bind(
     };
     let problems = |problems| Failure::problems(vec![problems]);
     let task = RepairTask::parse(TASK, &text(TASK)?).map_err(problems)?;
-    let origin: Origin =
-        serde_json::from_str(&text(ORIGIN)?).map_err(|error| Failure::of(Fault::Lab, &error))?;
+    let origin = origin_of(path)?;
     let plan = |file: &str| {
         let origin = path.join(file).display().to_string();
         Ok::<_, Failure>(PlanText { origin, text: text(file)? })

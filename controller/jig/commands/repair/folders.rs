@@ -117,6 +117,13 @@ pub(super) fn as_begun(folder: &Path, run: &Run) -> Result<(), Failure> {
     }
 }
 
+/// Reads where repository, rig and boards of a run are.
+pub(super) fn origin_of(folder: &Path) -> Result<Origin, Failure> {
+    let path = folder.join(ORIGIN);
+    let text = fs::read_to_string(&path).map_err(|error| unusable(&path, &error))?;
+    serde_json::from_str(&text).map_err(|error| Failure::of(Fault::Lab, &error))
+}
+
 /// Reads the policy of a run.
 pub(super) fn policy_of(folder: &Path) -> Result<Policy, Failure> {
     let path = folder.join(POLICY);

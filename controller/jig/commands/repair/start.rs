@@ -47,6 +47,7 @@ pub(super) fn start(common: &Common, screen: &Screen, start: RepairStart) -> Res
         Policy::parse(&path.display().to_string(), text)
             .map_err(|problems| Failure::problems(vec![problems]))?;
     }
+    Policy::check_rules().map_err(|error| Failure::of(Fault::Bug, &error))?;
     let place: PlaceName = task.board.parse().map_err(|e| Failure::of(Fault::Profile, &e))?;
     open_lab(common)?.catalogue().place(&place)?;
     let (repo, base, files) = repository(&folder.join(&task.repo))?;
@@ -203,6 +204,9 @@ fn task_text(start: &RepairStart) -> Result<(String, PathBuf, String), Failure> 
         return Ok((path.display().to_string(), folder, file(path, "task")?));
     }
     let text = |path: &Path| Value::String(path.display().to_string());
+    if start.build.is_none() || start.artifact.is_none() {
+        return Err(unknown_build(start));
+    }
     let words = start.build.as_deref().unwrap_or_default().split_whitespace();
     let command = words.map(|word| Value::String(word.to_owned())).collect();
     let build = Table::from_iter([
@@ -228,6 +232,39 @@ fn task_text(start: &RepairStart) -> Result<(String, PathBuf, String), Failure> 
         task.insert("policy".to_owned(), Value::Table(policy));
     }
     Ok(("the arguments".to_owned(), PathBuf::from("."), task.to_string()))
+}
+
+/// How the files of a repository tell what builds it.
+const BUILDS: &[(&str, &str)] = &[
+    ("Makefile", "make"),
+    ("makefile", "make"),
+    ("GNUmakefile", "make"),
+    ("west.yml", "west build"),
+    ("CMakeLists.txt", "cmake --build build"),
+    ("build.ninja", "ninja"),
+    ("meson.build", "meson compile -C build"),
+    ("Cargo.toml", "cargo build --release"),
+];
+
+/// Says which command line has what is missing: what builds a firmware, and where its image is then, is
+/// not guessed, since a repair is judged by that image.
+fn unknown_build(start: &RepairStart) -> Failure {
+    let shown = |path: &Path| path.display().to_string();
+    let repo = start.repo.as_deref().unwrap_or(Path::new("."));
+    let known = BUILDS.iter().find(|(file, _)| repo.join(file).is_file()).map(|(_, build)| *build);
+    let build = start.build.as_deref().or(known).unwrap_or("COMMAND");
+    let mut line = format!("jig repair --repo {}", shown(repo));
+    for (option, path) in
+        [("--plan", &start.plan), ("--held-out", &start.held_out), ("--policy", &start.policy)]
+    {
+        line.extend(path.iter().map(|path| format!(" {option} {}", shown(path))));
+    }
+    line.extend(start.board.iter().map(|board| format!(" -b {board}")));
+    line.extend(start.goal.iter().map(|goal| format!(" --goal {goal:?}")));
+    let artifact = start.artifact.as_deref().unwrap_or("PATH_OF_IMAGE");
+    line += &format!(" --build {build:?} --artifact {artifact}");
+    Failure::new(Fault::Usage, "what builds the firmware, and the image that it makes, is not said")
+        .help(line)
 }
 
 /// Puts the choices of the command line in place of the task's.

@@ -4,6 +4,7 @@
 //! of a diff is hostile: every count is checked, and nothing is guessed.
 
 mod identity;
+mod near;
 mod read;
 
 pub use read::PatchError;
@@ -102,6 +103,11 @@ impl Patch {
     /// lines of the same files, wherever they stand and however they are indented.
     pub fn id(&self) -> String {
         identity::of(self)
+    }
+
+    /// Says which files it changes that are not among these, with those that may be meant.
+    pub fn missing_files(&self, files: &[String]) -> Vec<String> {
+        near::missing(self, files)
     }
 
     /// Counts the lines that are added and removed.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use jig_model::program::{ProgramEnd, ProgramError, ProgramRequest, Sandbox};
 
 use super::RepairSetup;
-use crate::excerpt::last_lines;
+use crate::excerpt::{beginning, last_lines};
 use crate::git::{Git, GitError};
 use crate::journal::Digest;
 use crate::run::Run;
@@ -114,6 +114,13 @@ fn has_diagnostic(log: &str, files: &[String]) -> bool {
     log.lines().any(|line| in_file(line.trim_start()).is_some())
 }
 
+/// Finds the line of a log that shows what a sandbox refuses.
+fn refused_in(log: &str) -> Option<String> {
+    let refusals = ["Permission denied", "Operation not permitted", "Network is unreachable"];
+    let line = log.lines().find(|line| refusals.iter().any(|refusal| line.contains(refusal)))?;
+    Some(beginning(line.trim()))
+}
+
 impl RepairSetup {
     /// Builds the base in a work tree as a control. Returns why it does not build, if it does not.
     ///
@@ -206,8 +213,13 @@ impl RepairSetup {
     /// Says why a build has failed, by its log.
     fn failed(&self, log: &Path) -> BuildError {
         let printed = fs::read(log).unwrap_or_default();
-        let said = format!("{} (all of it: {})", last_lines(&printed), log.display());
         let text = String::from_utf8_lossy(&printed);
+        let refused = self.policy.sandbox.then(|| refused_in(&text)).flatten();
+        let refused = refused.map(|line| {
+            format!("; the sandbox lets a build write below its work tree alone, and use no network: {line}")
+        });
+        let (last, refused) = (last_lines(&printed), refused.unwrap_or_default());
+        let said = format!("{last}{refused} (all of it: {})", log.display());
         match MissingProgram::named_in(&text) {
             Some(program) => BuildError::Toolchain { program, said },
             None => BuildError::Failed { said },
@@ -235,6 +247,15 @@ impl RepairSetup {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_sandbox_refuses_is_found_in_the_log() {
+        let log =
+            "mkdir -p out\n  touch: cannot touch '/usr/x': Permission denied\nmake: Error 1\n";
+        let refused = refused_in(log);
+        assert_eq!(refused.as_deref(), Some("touch: cannot touch '/usr/x': Permission denied"));
+        assert_eq!(refused_in("src/ring.c:3:5: error: expected ';'\n"), None);
+    }
 
     #[test]
     fn a_compilers_error_in_a_file_of_the_repository_needs_no_control() {

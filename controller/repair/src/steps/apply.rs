@@ -108,20 +108,7 @@ async fn exact(setup: &RepairSetup, run: &Run, id: &str) -> Result<Option<Patch>
 /// Names files that exist near the ones that do not.
 async fn near(setup: &RepairSetup, run: &Run, patch: &Patch) -> String {
     let Ok(files) = setup.files(run).await else { return String::new() };
-    let missing = patch.files.iter().filter_map(|file| file.old.as_ref());
-    let hints = missing.filter(|path| !files.contains(path)).map(|path| {
-        let name = path.rsplit('/').next().unwrap_or(path);
-        let same = files.iter().filter(|file| file.rsplit('/').next() == Some(name));
-        let same: Vec<_> = same.take(5).map(String::as_str).collect();
-        if same.is_empty() {
-            let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
-            let beside = files.iter().filter(|file| file.starts_with(folder));
-            let beside: Vec<_> = beside.take(5).map(String::as_str).collect();
-            return format!("; there is no {path}; near it: {}", beside.join(", "));
-        }
-        format!("; there is no {path}, but {}", same.join(", "))
-    });
-    hints.take(3).collect()
+    patch.missing_files(files).iter().map(|missing| format!("; {missing}")).collect()
 }
 
 #[cfg(test)]

@@ -22,8 +22,8 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
     }
     let program = setup.task.build.command.first().map_or("", String::as_str);
     if !program.contains('/') && !in_search_path(setup, program) {
-        let missing = MissingProgram { name: program.to_owned() };
-        let why = format!("{missing}; the base was built with it");
+        let fix = MissingProgram { name: program.to_owned() }.fix();
+        let why = format!("{program} is not installed any more: the base was built with it{fix}");
         // It was there at the baseline, and no patch can remove it.
         return failed(RepairEvent::ToolchainMissing, ErrorClass::TestEnvFailure, why);
     }

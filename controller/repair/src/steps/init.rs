@@ -57,12 +57,10 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
             let why = chain(&error);
             let fix = match &error {
                 BuildError::Program(ProgramError::Missing { program, .. }) => {
-                    let missing = MissingProgram { name: program.clone() };
-                    missing.package().map(|package| format!(" (on Debian: apt install {package})"))
+                    MissingProgram { name: program.clone() }.fix()
                 }
-                _ => None,
+                _ => String::new(),
             };
-            let fix = fix.unwrap_or_default();
             return stop(format!("the repository does not build without a patch: {why}{fix}"));
         }
     };

@@ -125,6 +125,8 @@ enum HttpFailure {
     Refused { url: String, status: hyper::StatusCode, said: String },
     #[error("{url} wants to be asked again after {pause:?} at the earliest: {said}")]
     Pause { url: String, pause: Duration, said: String },
+    #[error("{said}; no time is left to ask again (tries: {tries})")]
+    NoTime { tries: u32, said: String },
     #[error("{url}: {why}")]
     Form { url: String, why: String },
     #[error("{why}{}", if *cut_off { " (it was cut off: set `max-tokens` higher)" } else { "" })]
@@ -262,7 +264,11 @@ impl Asking<'_> {
             }
             let pause = asked_pause.unwrap_or_else(|| pause(self.agent.first_pause, tried));
             if pause > MAX_PAUSE || Instant::now() + pause >= self.deadline {
-                return Err(HttpFailure::Pause { url, pause, said: chain(&failure) });
+                let said = chain(&failure);
+                return Err(match asked_pause {
+                    Some(pause) => HttpFailure::Pause { url, pause, said },
+                    None => HttpFailure::NoTime { tries: tried, said },
+                });
             }
             tokio::time::sleep(pause).await;
         }

@@ -321,6 +321,18 @@ async fn an_endpoint_that_is_not_there_is_named() {
 }
 
 #[tokio::test]
+async fn an_endpoint_that_is_not_there_is_not_said_to_want_a_pause() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    drop(listener);
+    let mut asked = Asked::new(&url);
+    asked.agent.first_pause = asked.request.budget.time * 2;
+    let error = asked.ask().await.unwrap_err();
+    assert!(error.why.contains("no time is left to ask again (tries: 1)"), "{error}");
+    assert!(!error.why.contains("wants"), "{error}");
+}
+
+#[tokio::test]
 async fn a_slow_stream_ends_at_the_deadline() {
     let head = b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n".to_vec();
     for act in [Act::Drip(head), Act::Drip(b"HTTP/1.1 200 OK\r\nX-Slow: ".to_vec())] {
