@@ -1,6 +1,7 @@
 //! The notes of a verdict: what else is to be known of a run, typed, with their texts.
 
 use std::fmt;
+use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -96,6 +97,13 @@ pub enum Note {
         /// How long it was watched.
         ms: u64,
     },
+    /// A wait was over only after more time than it was to take: the board could not run meanwhile.
+    WaitExtended {
+        /// How long it was to take.
+        wait_ms: u64,
+        /// For how long the board could not run.
+        lost_ms: u64,
+    },
     /// A note that is known by its text alone.
     Text(String),
 }
@@ -143,6 +151,15 @@ impl fmt::Display for Note {
                 "the target was still printing {ms} ms behind the end, and what it printed later \
                  is not judged (to watch it longer: --settle TIME)"
             ),
+            Self::WaitExtended { wait_ms, lost_ms } => {
+                let seconds = |ms: u64| Duration::from_millis(ms).as_secs_f64();
+                let (wait, lost) = (seconds(*wait_ms), seconds(*lost_ms));
+                write!(
+                    f,
+                    "a wait for {wait} s was extended by {lost:.1} s, in which the board could not \
+                     run (the host is busy, or the emulator was stopped)"
+                )
+            }
             Self::Text(text) => f.write_str(text),
         }
     }

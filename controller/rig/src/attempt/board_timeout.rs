@@ -11,7 +11,7 @@
 
 use std::time::Duration;
 
-use jig_model::Cause;
+use jig_model::{Cause, Note};
 use tokio::time::{Instant, sleep_until};
 
 use super::board::AttemptBoard;
@@ -42,6 +42,9 @@ pub(super) async fn pulse(board: &AttemptBoard) -> std::convert::Infallible {
         }
     }
 }
+
+/// Shortest extension, and shortest wait, of which the report tells.
+const NOTED: Duration = Duration::from_millis(500);
 
 /// One wait.
 #[derive(Debug, Clone, Copy)]
@@ -105,6 +108,11 @@ impl BoardTimeout {
     pub(super) fn judged(&self, board: &AttemptBoard, failure: ActionFailure) -> ActionFailure {
         let lost = self.lost(board);
         if lost < self.most() {
+            if lost.min(self.timeout) >= NOTED {
+                let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+                let note = Note::WaitExtended { wait_ms: ms(self.timeout), lost_ms: ms(lost) };
+                board.report(Observed::Note(note));
+            }
             return failure;
         }
         let (lost, timeout) = (lost.as_secs_f64(), self.timeout);
@@ -183,6 +191,9 @@ mod tests {
             assert!(took >= takes && took < takes + SECOND, "{stands:?}: {took:?}");
             assert_eq!(board_timeout.judged(&board, missed()).cause, cause, "{stands:?}");
         }
+        let told: Vec<String> = board.facts().notes.iter().map(ToString::to_string).collect();
+        let words = "a wait for 3 s was extended by 2.0 s, in which the board could not run";
+        assert!(matches!(&told[..], [only] if only.starts_with(words)), "{told:?}");
         let whole = BoardTimeout::new(&board, SECOND * 3);
         assert_eq!(whole.part(&board, SECOND * 9).timeout, SECOND * 3);
         assert_eq!(whole.part(&board, SECOND).timeout, SECOND);
