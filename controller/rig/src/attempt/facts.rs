@@ -11,6 +11,7 @@ use jig_model::result::TestReport;
 use jig_model::{Cause, ConsoleName, Note};
 
 use super::expected_resets::ExpectedResets;
+use crate::console::{names_failure, tells_failure};
 use crate::judge::{ByteRange, ExpectedCrash, Incident, IncidentKind, Listened, Standstill};
 
 /// A boot that the plan started: where its output begins on each console.
@@ -130,7 +131,7 @@ impl BoardFacts {
                 if again || self.resets.admit(&incident) {
                     return;
                 }
-                let expected = self.expected.iter().find(|text| is_crash_in(&incident, text));
+                let expected = self.expected.iter().find(|text| self.expects(&incident, text));
                 if let Some(expected) = expected.cloned() {
                     if boot == self.boots.len() {
                         self.crash = Some(expected);
@@ -167,15 +168,29 @@ impl BoardFacts {
             }
             Observed::Listened(listened) => self.listened = Some(listened),
             Observed::Expected { text, spelled } => {
-                let before = self.incidents.len();
-                self.incidents.retain(|incident| !is_crash_in(incident, &text));
-                if self.incidents.len() < before {
+                self.spelled.extend(spelled);
+                let mut incidents = std::mem::take(&mut self.incidents);
+                let before = incidents.len();
+                incidents.retain(|incident| !self.expects(incident, &text));
+                if incidents.len() < before {
                     self.crash = Some(text.clone());
                 }
+                self.incidents = incidents;
                 self.expected.push(text);
-                self.spelled.extend(spelled);
             }
         }
+    }
+
+    /// Tells whether an incident is the crash that a text, which the plan expected, shows. A line that
+    /// says that the run has failed is none, unless the pattern spells out that it has: `tohost` is
+    /// a neutral word in `*** FAILED *** (tohost = 3)`.
+    fn expects(&self, incident: &Incident, text: &ByteRange) -> bool {
+        let range = &incident.range;
+        let within = |part: &&ByteRange| {
+            part.file == range.file && part.start < range.end && range.start < part.end
+        };
+        let spelled = || self.spelled.iter().filter(within).any(|part| names_failure(&part.text));
+        is_crash_in(incident, text) && (!tells_failure(&range.text) || spelled())
     }
 
     fn begin(&mut self, boot: Boot) {
@@ -335,6 +350,36 @@ mod tests {
         assert_eq!(facts.incidents.len(), 1);
         // A boot without a restart forgives nothing.
         assert_eq!(after([boot(), shown(1), boot(), shown(1)]).incidents.len(), 2);
+    }
+
+    #[test]
+    fn a_failure_of_the_run_is_expected_only_by_its_own_words() {
+        let range = |start, end, text: &str| ByteRange {
+            file: "uart0.raw".to_owned(),
+            start,
+            end,
+            text: text.to_owned(),
+        };
+        for (line, spelled, left) in [
+            ("*** FAILED *** (tohost = 3)", (16, 22, "tohost"), 1),
+            ("*** FAILED *** (tohost = 3)", (4, 10, "FAILED"), 0),
+            ("*** RIOT kernel panic:", (4, 15, "RIOT kernel"), 0),
+        ] {
+            let (start, end, word) = spelled;
+            let kind = IncidentKind::Recognised(Cause::GuestPanic);
+            let incident = Incident { kind, range: range(0, line.len() as u64, line) };
+            let expected = Observed::Expected {
+                text: range(0, end, ""),
+                spelled: vec![range(start, end, word)],
+            };
+            for first in [true, false] {
+                let shown = Observed::Shown { boot: 1, incident: incident.clone() };
+                let expected = expected.clone();
+                let both = if first { [shown, expected] } else { [expected, shown] };
+                let facts = after([boot()].into_iter().chain(both));
+                assert_eq!(facts.incidents.len(), left, "{line} {word} {first}");
+            }
+        }
     }
 
     #[test]

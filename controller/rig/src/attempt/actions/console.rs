@@ -364,8 +364,11 @@ fn expected_text(
     text.truncate(len);
     let at = (matched.start - from) as usize;
     let start = from + report_start(&text, at, reasons) as u64;
-    let range =
-        |start: u64, end: u64| ByteRange { file: file.to_owned(), start, end, text: String::new() };
+    let range = |start: u64, end: u64| {
+        let part = text.get((start - from) as usize..(end - from) as usize).unwrap_or_default();
+        let text = String::from_utf8_lossy(part).into_owned();
+        ByteRange { file: file.to_owned(), start, end, text }
+    };
     let pattern = patterns.get(matched.pattern);
     let parts = pattern.and_then(|pattern| spelled_parts(pattern, &text, at));
     let spelled = match parts {
