@@ -1,7 +1,7 @@
 //! The registers that a switch of threads has saved.
 
-use crate::CoreSnapshot;
 use crate::debug_info::{Context, ExcReturn, KnownMemory, Symbols, unstack};
+use crate::{CoreKind, CoreSnapshot};
 
 /// Registers `r4` to `r11`.
 const SAVED: u32 = 8;
@@ -48,10 +48,13 @@ impl SavedRegisters {
                 let float = if exc_return.is_extended() { FLOAT } else { 0 };
                 let frame = top.checked_add(4 * (layout.frame + float))?;
                 let r4 = top.checked_add(4 * layout.r4)?;
-                plausible(&blank, (r4, frame), exc_return, memory, symbols)
+                // RIOT stores r8 to r11 in front of r4 to r7 where an instruction stores no others.
+                let riot = layout.exc_return == Some(SAVED);
+                let high = if riot && snapshot.kind == CoreKind::Armv6m { SAVED / 2 } else { 0 };
+                plausible(&blank, (r4, high, frame), exc_return, memory, symbols)
             }),
             Self::Apart { r4, psp } => {
-                plausible(&blank, (r4, psp), ExcReturn::of(BASIC)?, memory, symbols)
+                plausible(&blank, (r4, 0, psp), ExcReturn::of(BASIC)?, memory, symbols)
             }
         }
     }
@@ -60,16 +63,18 @@ impl SavedRegisters {
 /// To thread mode, by the process stack, without floating point registers.
 const BASIC: u32 = 0xffff_fffd;
 
+/// `high` is how many of the upper registers lie in front of the lower ones.
 fn plausible(
     blank: &Context,
-    (r4, frame): (u32, u32),
+    (r4, high, frame): (u32, u32, u32),
     exc_return: ExcReturn,
     memory: KnownMemory<'_>,
     symbols: &Symbols,
 ) -> Option<Context> {
     let mut saved = blank.clone();
     for number in 0..SAVED {
-        saved.set(4 + number as u16, memory.word(r4.checked_add(4 * number)?));
+        let place = (number + high) % SAVED;
+        saved.set(4 + number as u16, memory.word(r4.checked_add(4 * place)?));
     }
     let context = unstack(&saved, exc_return, frame, memory).ok()?;
     let thread = context.xpsr.is_some_and(|xpsr| xpsr & 0x0100_01ff == 0x0100_0000);

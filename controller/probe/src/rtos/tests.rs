@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::saved::SavedRegisters;
 use crate::debug_info::tests::emulated::{Emulated, M4, address_of};
-use crate::{CoreSnapshot, Symbols, Why, explain};
+use crate::{CoreKind, CoreSnapshot, Symbols, Why, explain};
 
 const SOURCE: &str = include_str!("tests/freertos.c");
 
@@ -45,6 +46,25 @@ fn the_thread_that_waits_is_shown_with_its_calls() {
         format!("; waiting: rx in wait_for_event (freertos.c:{at}) <- read_sensor <- rx_task");
     assert!(story.summary.starts_with("running in idle_task (freertos.c:"), "{}", story.summary);
     assert!(story.summary.contains(&words), "{}", story.summary);
+}
+
+#[test]
+fn the_smallest_cores_have_saved_the_upper_registers_first() {
+    let (mut snapshot, symbols, elf) = stopped();
+    let pc = address_of(&elf, "idle_task") as u32;
+    let saved = [8, 9, 10, 11, 4, 5, 6, 7, 0xffff_fffd];
+    let frame = [0, 1, 2, 3, 12, 0, pc, 0x0100_0000];
+    let ram = snapshot.memory.iter_mut().find(|range| range.start == M4.ram.0).unwrap();
+    for (place, word) in ram.bytes.as_chunks_mut::<4>().0.iter_mut().zip(saved.iter().chain(&frame))
+    {
+        *place = u32::to_le_bytes(*word);
+    }
+    let top = SavedRegisters::OnStack(M4.ram.0 as u32);
+    for (kind, r4) in [(CoreKind::Armv6m, 4), (CoreKind::Armv7m, 8)] {
+        snapshot.kind = kind;
+        let context = top.restore(&snapshot, &symbols).unwrap();
+        assert_eq!((context.pc, context.get(4)), (pc, Some(r4)), "{kind:?}");
+    }
 }
 
 #[test]
