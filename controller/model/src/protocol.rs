@@ -182,6 +182,17 @@ pub trait DebugPort: Send {
         Box::pin(async { Ok(None) })
     }
 
+    /// Tells of a core that may stand in a function by which its system halts after a fatal error; a
+    /// post-mortem has to find that it does. `image` is what it runs. Reads within milliseconds and
+    /// stops nothing; nothing if it stands in none, or is one whose code is not looked at.
+    fn fatal_halt<'a>(
+        &'a mut self,
+        image: &'a Path,
+    ) -> BoxFuture<'a, Result<Option<FaultSighting>, DriverError>> {
+        let _ = image;
+        Box::pin(async { Ok(None) })
+    }
+
     /// Returns the name of the first fault in whose handler the core was reset since this was asked
     /// last, where that is known.
     fn reset_in_fault(&mut self) -> Option<String> {

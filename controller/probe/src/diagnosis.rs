@@ -216,7 +216,9 @@ pub(crate) fn in_fault_handler(context: Option<&Context>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::{CoreKind, CoreSnapshot, MemoryRange, RegisterValue, Why, explain};
+    use jig_model::post_mortem::PostMortem;
+
+    use crate::{CoreKind, CoreSnapshot, MemoryRange, RegisterValue, Symbols, Why, explain};
 
     const STACK: u64 = 0x2000_0000;
     const CODE: u64 = 0x100;
@@ -224,6 +226,10 @@ mod tests {
     /// Tells the summary of a core that has just entered HardFault, from registers, one
     /// instruction and status registers: no image.
     fn summary(kind: CoreKind, frame: [u32; 8], code: [u16; 2], status: &[(u64, u32)]) -> String {
+        story(kind, frame, code, status).summary
+    }
+
+    fn story(kind: CoreKind, frame: [u32; 8], code: [u16; 2], status: &[(u64, u32)]) -> PostMortem {
         let register = |name: &str, value: u32| RegisterValue {
             name: name.to_owned(),
             bits: 32,
@@ -252,7 +258,7 @@ mod tests {
             ],
             memory,
         };
-        explain(&snapshot, None, Why::Fault).summary
+        explain(&snapshot, None, Why::Fault)
     }
 
     const THUMB: u32 = 0x0100_0000;
@@ -337,6 +343,22 @@ mod tests {
         assert!(story.summary.starts_with("lock-up in "), "{story:#?}");
         let before = "before: bus fault writing 0x60000000";
         assert!(story.status.iter().any(|line| line == before), "{story:#?}");
+    }
+
+    #[test]
+    fn a_lock_up_names_where_the_handler_has_failed() {
+        use crate::debug_info::tests::emulated::{RISCV, fixture};
+        use crate::post_mortem::Since;
+        let elf = std::fs::read(fixture(RISCV, "fault-silent")).unwrap();
+        let symbols = Symbols::load(&elf).unwrap();
+        let at = symbols.address_of("trap_report").and_then(|at| u32::try_from(at).ok());
+        let frame = [0, 0, 0, 0x6000_0000, 0, 0x81, CODE as u32, THUMB];
+        let story = || story(CoreKind::Armv6m, frame, [0x601a, 0], &[]);
+        let told = |at| Since::LockedUp(at).continue_story(story(), Some(&symbols)).summary;
+        assert!(told(at).starts_with("lock-up in trap_report"), "{}", told(at));
+        for hidden in [None, Some(0xffff_fffe)] {
+            assert!(told(hidden).starts_with("lock-up after HardFault: "), "{}", told(hidden));
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod core_state;
 mod debug_info;
 mod diagnosis;
 mod error;
+mod fatal_halt;
 mod fault_status;
 mod fault_watch;
 mod flash;

@@ -201,8 +201,8 @@ fn push_places(frames: &mut Vec<StackFrame>, pc: u32, symbols: Option<&Symbols>)
 pub(crate) enum Since {
     /// It is in the fault still, or came to its end in it.
     Standing,
-    /// It locked up.
-    LockedUp,
+    /// It locked up, at this address where that is known.
+    LockedUp(Option<u32>),
     /// It got over it.
     WentOn,
 }
@@ -219,11 +219,22 @@ impl Since {
     }
 
     /// Tells the story of the fault that was caught, as it went on.
-    pub(crate) fn continue_story(self, mut story: PostMortem) -> PostMortem {
+    pub(crate) fn continue_story(
+        self,
+        mut story: PostMortem,
+        symbols: Option<&Symbols>,
+    ) -> PostMortem {
         match self {
             Self::Standing => {}
-            Self::LockedUp => {
-                story.summary = format!("lock-up after {}", story.summary);
+            Self::LockedUp(at) => {
+                let mut places = Vec::new();
+                if let Some(at) = at.filter(|&at| at < LOCKED_UP) {
+                    push_places(&mut places, at, symbols);
+                }
+                // Where the handler itself has faulted.
+                let place = chain(&places[..places.len().min(1)], symbols);
+                let place = if place.is_empty() { place } else { format!(" in {place}") };
+                story.summary = format!("lock-up{place} after {}", story.summary);
                 "lock-up".clone_into(&mut story.kind);
                 story.proves = Some(Cause::Lockup);
             }

@@ -45,6 +45,8 @@ pub(super) struct WatchPoints {
     pub(super) returns: Vec<u32>,
     /// How many faults were caught.
     pub(super) caught: u32,
+    /// How many times the machine was stopped at a handler.
+    pub(super) stops: u32,
 }
 
 impl WatchPoints {

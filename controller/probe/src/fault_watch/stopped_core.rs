@@ -75,6 +75,19 @@ pub(super) fn story_of(
     story
 }
 
+/// Tells of a core that has halted in a function of its system after a fatal error.
+pub(super) fn halt_story(
+    function: &str,
+    snapshot: &CoreSnapshot,
+    image: &RequestSymbols,
+    request: &PostMortemRequest,
+) -> PostMortem {
+    let mut story = told_with(image, snapshot, Why::Fault, request);
+    story.proves = Some(Cause::GuestPanic);
+    story.summary += &format!("; {function} is where the system waits after a fatal error");
+    story
+}
+
 /// Tells of a RISC-V core that is in a fault.
 pub(super) fn trap_story(
     TrapFound { snapshot, shape }: &TrapFound,

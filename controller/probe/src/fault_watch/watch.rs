@@ -1,5 +1,6 @@
 //! The thread that watches, and the driver that wraps an emulator with it.
 
+use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -21,14 +22,16 @@ use jig_model::rig_file::Place;
 use tokio::sync::oneshot;
 
 use super::capture::{CortexM, capture_riscv};
-use super::fault_loop::FaultStand;
+use super::fault_loop::{FaultStand, WATCHED};
 use super::fault_stand::{WatchPoints, standing_in_fault};
 use super::registers::{CurrentRegisters, at_end, sighting, suspicion};
-use super::stopped_core::{story_of, trap_story};
-use super::telling::{RequestSymbols, told};
+use super::stopped_core::{halt_story, story_of, trap_story};
+use super::telling::{RequestSymbols, told, told_with};
 use super::trap_watch::standing_in_trap;
-use crate::debug_info::exception_name;
+use crate::debug_info::{exception_name, is_fault, unwind};
+use crate::fatal_halt::{fatal_function, may_have_halted};
 use crate::post_mortem::Since;
+use crate::riscv::parse_registers;
 use crate::{CoreKind, CoreSnapshot, Why, parse_register_dump};
 
 /// How often the thread checks for requests while the machine runs.
@@ -36,6 +39,9 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// How many faults of a boot are stopped at; later ones run through undisturbed.
 const MOST_FAULTS: u32 = 3;
+
+/// How many times a boot is stopped at a handler in all: one may be that of interrupts, too.
+const MOST_STOPS: u32 = 16;
 
 /// How long the first instruction of a handler may take.
 const STEP: Duration = Duration::from_secs(1);
@@ -178,6 +184,22 @@ impl DebugPort for WatchHandle {
         })
     }
 
+    fn fatal_halt<'a>(
+        &'a mut self,
+        image: &'a Path,
+    ) -> BoxFuture<'a, Result<Option<FaultSighting>, DriverError>> {
+        Box::pin(async move {
+            let WatchState::Reported(_) = self.latest.get() else { return Ok(None) };
+            let Some(text) = self.registers.read().await? else { return Ok(None) };
+            let core = parse_register_dump(&text).or_else(|| parse_registers(&text));
+            let pc = core.and_then(|core| u32::try_from(core.register("pc")?).ok());
+            let Some((pc, elf)) = pc.zip(std::fs::read(image).ok()) else { return Ok(None) };
+            let name = "a fatal error".to_owned();
+            let sighting = FaultSighting { name, proven: false, taken: None };
+            Ok(may_have_halted(&elf, pc).then_some(sighting))
+        })
+    }
+
     fn watch_on(&mut self) -> BoxFuture<'_, ()> {
         Box::pin(async {
             let (reply, gone_on) = oneshot::channel();
@@ -246,6 +268,14 @@ impl LaunchedCore {
         match self {
             Self::CortexM(core) => core.capture(channels, profile),
             Self::Riscv32 => capture_riscv(channels, profile),
+        }
+    }
+
+    /// Returns the number of the exception that the core executes, where it has such numbers.
+    fn exception(&self, channels: &mut DebugChannels) -> Result<u32, ChannelError> {
+        match self {
+            Self::CortexM(core) => core.exception(channels),
+            Self::Riscv32 => Ok(0),
         }
     }
 }
@@ -427,29 +457,35 @@ impl FaultWatch {
         self.forget_before_reset(launch)?;
         let Some(channels) = &mut launch.channels else { return Ok(()) };
         let registers @ [.., pc, _] = channels.gdb.registers::<17>()?;
+        let number = launch.core.exception(channels)?;
         let points = &mut launch.points;
         let at_handler = points.handlers.contains(&pc);
+        // Vectors that are not used may lead to the reset handler, or to one of an interrupt.
+        let in_fault = at_handler && is_fault(number);
         if !at_handler && !halted {
             // The handler of the last fault has returned.
             let mut packets = Packets::default();
             points.returns.drain(..).for_each(|place| packets.remove_breakpoint(place));
             return channels.gdb.resume(packets);
         }
-        if at_handler && launch.fault.is_none() {
+        if in_fault && launch.fault.is_none() {
             launch.fault = Some(launch.core.capture(channels, &self.profile)?);
         }
         if halted {
             return Ok(());
         }
-        points.caught += 1;
+        points.stops += 1;
+        points.caught += u32::from(in_fault);
         let mut before = Packets::default();
         points.returns.drain(..).for_each(|place| before.remove_breakpoint(place));
         before.remove_breakpoint(pc);
-        points.returns = launch.core.returns(channels, &self.profile, &registers)?;
+        if in_fault {
+            points.returns = launch.core.returns(channels, &self.profile, &registers)?;
+        }
         channels.gdb.step(before, STEP)?;
         let mut after = Packets::default();
         points.returns.iter().for_each(|&place| after.insert_breakpoint(place));
-        if points.caught < MOST_FAULTS {
+        if points.caught < MOST_FAULTS && points.stops < MOST_STOPS {
             after.insert_breakpoint(pc);
         } else {
             for &other in points.handlers.iter().filter(|handler| **handler != pc) {
@@ -481,7 +517,9 @@ impl FaultWatch {
         let (snapshot, why) = match (launch.fault.take(), &mut launch.channels) {
             (Some(fault), _) => {
                 let since = self.since(launch, request.why);
-                return Ok(Some(since.continue_story(told(&fault, Why::Fault, request))));
+                let image = RequestSymbols::load(request);
+                let story = told_with(&image, &fault, Why::Fault, request);
+                return Ok(Some(since.continue_story(story, image.symbols.as_ref())));
             }
             // Where it stands now says nothing about the boot that is over.
             (None, Some(_)) if !stands_where_it_failed(request.why) => return Ok(None),
@@ -542,18 +580,46 @@ impl FaultWatch {
         let core = match &launch.core {
             LaunchedCore::Riscv32 => {
                 let log = &launch.exceptions;
-                let found = standing_in_trap((channels, log), &self.profile, symbols)?;
-                return Ok(found.map(|found| trap_story(&found, &image, request)));
+                return match standing_in_trap((&mut *channels, log), &self.profile, symbols)? {
+                    Some(found) => Ok(Some(trap_story(&found, &image, request))),
+                    None => self.halted((&launch.core, channels), &image, request),
+                };
             }
             LaunchedCore::CortexM(core) => core,
         };
         let log = &launch.exceptions;
-        let machine = (channels, log, &*self.profile);
+        let machine = (&mut *channels, log, &*self.profile);
         let found = standing_in_fault(core, machine, &launch.points, symbols)?;
-        let Some(FaultStand { shape, snapshot }) = found else { return Ok(None) };
+        let Some(FaultStand { shape, snapshot }) = found else {
+            return self.halted((&launch.core, channels), &image, request);
+        };
         // Of several faults, the first may be one that the firmware got over.
         let caught = launch.fault.take().filter(|_| launch.points.caught == 1);
         Ok(Some(story_of(shape, &snapshot, caught.as_ref(), &image, request)))
+    }
+
+    /// Finds out whether a machine that is in no fault has halted after a fatal error: two looks find
+    /// its core in the same function. It stands afterwards.
+    fn halted(
+        &self,
+        (core, channels): (&LaunchedCore, &mut DebugChannels),
+        image: &RequestSymbols,
+        request: &PostMortemRequest,
+    ) -> Result<Option<PostMortem>, ChannelError> {
+        let Some(symbols) = &image.symbols else { return Ok(None) };
+        channels.gdb.stand()?;
+        let look = |channels: &mut DebugChannels| -> Result<_, ChannelError> {
+            let snapshot = core.capture(channels, &self.profile)?;
+            let frames = unwind(&snapshot, Some(symbols)).frames;
+            Ok(fatal_function(&frames).map(|name| (name.to_owned(), snapshot)))
+        };
+        let Some((first, _)) = look(channels)? else { return Ok(None) };
+        channels.gdb.resume(Packets::default())?;
+        if channels.gdb.wait(WATCHED)?.is_none() {
+            channels.gdb.interrupt()?;
+        }
+        let second = look(channels)?.filter(|(name, _)| *name == first);
+        Ok(second.map(|(name, snapshot)| halt_story(&name, &snapshot, image, request)))
     }
 
     /// Looks what became of the machine after its fault was caught; it stands afterwards.
@@ -569,7 +635,10 @@ impl FaultWatch {
             launch.channels = None;
         }
         match self.machine.how_it_ended() {
-            Ok(Some(BoardEvent::Lockup { .. })) => Since::LockedUp,
+            Ok(Some(BoardEvent::Lockup { detail })) => {
+                let at = parse_register_dump(&detail).and_then(|seen| seen.register("pc"));
+                Since::LockedUp(at.and_then(|at| u32::try_from(at).ok()))
+            }
             _ => Since::Standing,
         }
     }

@@ -560,7 +560,7 @@ impl BoardOwner {
         let (snapshot, why) = match live.fault.take() {
             Some(fault) => {
                 since = if self.backing.ended() && request.why == Cause::Lockup {
-                    Since::LockedUp
+                    Since::LockedUp(None)
                 } else if live.gone || self.backing.ended() || !stands_where_it_failed(request.why)
                 {
                     Since::Standing
@@ -586,7 +586,7 @@ impl BoardOwner {
             }
         };
         let told = blocking(move || told(&snapshot, why, &request)).await?;
-        Ok(Some(since.continue_story(told)))
+        Ok(Some(since.continue_story(told, None)))
     }
 }
 
@@ -633,7 +633,7 @@ fn kind_of(attached: &Attached) -> CoreKind {
 /// Looks what became of a core after its fault was caught; it stands afterwards.
 async fn since_fault(handle: &ProbeHandle) -> Result<Since, ProbeError> {
     if handle.state().await? == CoreState::LockedUp {
-        return Ok(Since::LockedUp);
+        return Ok(Since::LockedUp(None));
     }
     match handle.halt().await {
         Ok(_) => Ok(Since::of(&handle.snapshot(Vec::new()).await?)),

@@ -174,12 +174,21 @@ impl Examination<'_> {
         image: Option<PathBuf>,
     ) -> Option<CoreFinding> {
         let looked = async {
-            if self.current_fault(debug).await?.is_none() {
-                return Ok(None);
+            if self.current_fault(debug).await?.is_some() {
+                // A test may provoke a fault and step over it just now.
+                run_on(control, AGAIN).await;
+                if let Some(fault) = self.current_fault(debug).await? {
+                    return Ok(Some(fault));
+                }
             }
-            // A test may provoke a fault and step over it just now.
-            run_on(control, AGAIN).await;
-            self.current_fault(debug).await
+            match &image {
+                Some(image) => {
+                    let halt =
+                        async { debug.fatal_halt(image).await.map_err(PostMortemError::Port) };
+                    self.in_time(halt).await
+                }
+                None => Ok(None),
+            }
         };
         let FaultSighting { name, proven, taken } = match looked.await {
             Ok(found) => found?,
@@ -213,7 +222,7 @@ impl Examination<'_> {
         &self,
         debug: &mut dyn DebugPort,
     ) -> Result<Option<FaultSighting>, PostMortemError> {
-        let read = async {
+        self.in_time(async {
             let mut tries = 1;
             loop {
                 match debug.current_fault().await {
@@ -221,11 +230,19 @@ impl Examination<'_> {
                     found => return found.map_err(PostMortemError::Port),
                 }
             }
-        };
+        })
+        .await
+    }
+
+    /// Waits for an answer of the debug port as long as it may take.
+    async fn in_time<T>(
+        &self,
+        answer: impl Future<Output = Result<T, PostMortemError>>,
+    ) -> Result<T, PostMortemError> {
         tokio::select! {
             biased;
             () = self.cancel.cancelled() => Err(PostMortemError::Cancelled),
-            found = timeout(TIMEOUT, read) => found.unwrap_or(Err(PostMortemError::Overdue)),
+            found = timeout(TIMEOUT, answer) => found.unwrap_or(Err(PostMortemError::Overdue)),
         }
     }
 

@@ -323,12 +323,16 @@ fn bad_exit(seen: &Observation) -> Option<Verdict> {
 /// console, and the way in which a target ended, come before: they name the failure more closely.
 fn core_fault(seen: &Observation) -> Option<Verdict> {
     let finding = seen.post_mortem.as_ref().filter(|found| excused(seen, found) == Some(false))?;
-    let proven =
-        finding.proves.filter(|cause| matches!(cause, Cause::CoreFault | Cause::Lockup))?;
+    let is_proof =
+        |cause: &Cause| matches!(cause, Cause::CoreFault | Cause::Lockup | Cause::GuestPanic);
+    let proven = finding.proves.filter(is_proof)?;
     let text = &finding.range.text;
     let summary = match &seen.failure {
         Some(failure) if failure.cause == proven => failure.detail.clone(),
         Some(_) => text.clone(),
+        None if proven == Cause::GuestPanic => {
+            format!("in the end the system waits after a fatal error: {text}")
+        }
         // Else it would look as if the target had printed something wrong.
         None => format!("in the end the processor stands in a fault: {text}"),
     };

@@ -1,7 +1,9 @@
 //! Which rule decides, and what it says.
 
 use super::*;
-use crate::judge::{ByteRange, CoreFinding, EarlierReport, Gap, PrintedId, ReadBack, ResultLike};
+use crate::judge::{
+    ByteRange, CoreFinding, EarlierReport, ExpectedCrash, Gap, PrintedId, ReadBack, ResultLike,
+};
 use crate::workflow::ActionFailure;
 use jig_model::VerdictKind;
 use jig_model::result::TestCase;
@@ -52,6 +54,16 @@ fn what_a_debug_port_finds_comes_behind_the_rig_and_what_the_target_said() {
     let heard = EarlierReport { output: green().output, report: green().report };
     let earlier = Observation { earlier: vec![heard], ..seen() };
     assert_eq!(judge(&earlier).cause, Cause::CoreFault);
+}
+
+#[test]
+fn a_system_that_waits_after_a_fatal_error_has_failed() {
+    let seen = Observation { post_mortem: Some(finding(Cause::GuestPanic)), ..green() };
+    let found = judge(&seen);
+    assert_eq!((found.kind, found.cause), (VerdictKind::Fail, Cause::GuestPanic));
+    assert!(found.summary.contains("waits after a fatal error"), "{}", found.summary);
+    let expected = Observation { expected_crash: ExpectedCrash::Last, ..seen };
+    assert_eq!(judge(&expected).kind, VerdictKind::Pass);
 }
 
 #[test]

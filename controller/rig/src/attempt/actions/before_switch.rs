@@ -95,7 +95,10 @@ impl Actions<'_> {
             Some(true) => None,
             None => proven.map(|_| Cause::Unconfirmed),
         };
-        let Some(cause @ (Cause::CoreFault | Cause::Lockup | Cause::Unconfirmed)) = proven else {
+        let Some(
+            cause @ (Cause::CoreFault | Cause::Lockup | Cause::GuestPanic | Cause::Unconfirmed),
+        ) = proven
+        else {
             debug.watch_on().await;
             return Ok(());
         };
