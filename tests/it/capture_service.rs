@@ -281,6 +281,31 @@ fn through_hand_overs_and_kills_each_line_is_kept_or_a_gap_says_that_it_is_not()
 }
 
 #[test]
+fn one_device_under_two_names_is_told_with_both_and_its_line() {
+    let workshop = Workshop::new();
+    let port = workshop.write("port", "");
+    let place = |name: &str| {
+        let link = workshop.path(&format!("{name}-port"));
+        std::os::unix::fs::symlink(&port, &link).unwrap();
+        format!(
+            "[[place]]\nname = \"{name}\"\nboard = \"microbit\"\n[place.probe]\n\
+             selector = \"0d28:0204:{name}\"\n[[place.console]]\nname = \"uart0\"\ntty = \"{}\"\n",
+            link.display()
+        )
+    };
+    let rig = workshop.write("rig.toml", format!("version = 1\n{}{}", place("one"), place("two")));
+    let checked = workshop.run(["profile", "check", rig.to_str().unwrap()]);
+    checked.says(3, &["one-port", "two-port", "are the same device", "rig.toml:17"]);
+    let service = CaptureService::start(&workshop);
+    service.tells("shared_port", |event| {
+        let error = event["error"].as_str().unwrap_or_default();
+        error.contains("rig.toml:17: place two") && error.contains("one-port")
+    });
+    service.tells("ready", |event| event["consoles"] == 1);
+    service.stop().says(0, &[]);
+}
+
+#[test]
 fn a_port_behind_a_server_is_lent_by_passing_its_bytes_on() {
     let (mut far, _near, path) = terminal();
     // An address of its own on the loopback network: no other process can have the port.

@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use jig_lab::{Boards, Catalogue, Source, read};
+use jig_lab::{Boards, Catalogue, SharedPort, Source, read, shared_ports};
 use jig_model::plan::Plan;
 use jig_model::profile::{BoardProfile, Deploy, FaultSetText, FaultSets, StageProbe};
 use jig_model::rig_file::{Rig, RigText};
-use jig_model::{byte_size, exit};
+use jig_model::{Problem, Problems, byte_size, exit};
 
 use super::check::{Checked, check_all};
 use crate::args::{Common, ProfileCommand};
@@ -115,10 +115,26 @@ fn check_one(source: &Source, profiles: &[BoardProfile], faults: &FaultSets) -> 
         }
         Kind::RigFile => {
             let result = Rig::parse([RigText { origin, text }], profiles);
-            let result = result.map(|rig| format!("{} places", rig.places.len()));
-            Checked { kind: "rig file", result: result.map_err(first) }
+            let result = result.map_err(first).and_then(|rig| match shares_ports(source, &rig) {
+                Some(problems) => Err(problems),
+                None => Ok(format!("{} places", rig.places.len())),
+            });
+            Checked { kind: "rig file", result }
         }
     }
+}
+
+/// Tells of the consoles of a rig that end at one device under two names.
+fn shares_ports(Source { origin, text }: &Source, rig: &Rig) -> Option<Problems> {
+    let problem = |shared: &SharedPort| Problem {
+        check: "rig::shared-port",
+        message: shared.to_string(),
+        span: shared.span_in(text),
+        help: "give each console a port of its own".to_owned(),
+    };
+    let list: Vec<Problem> = shared_ports(rig).iter().map(problem).collect();
+    let (origin, source) = (origin.clone(), text.clone());
+    (!list.is_empty()).then(|| Problems { kind: "rig file", origin, source, list })
 }
 
 /// Takes the problems of the only document out of its list.

@@ -29,6 +29,7 @@ use jig_model::{BoardId, PlaceName, Problems};
 use jig_rig::health::HealthStore;
 use jig_rig::store::{Places, Retention, open_regular};
 
+pub use self::devices::{SharedPort, shared_ports};
 pub use self::error::CatalogueError;
 use self::sources::{Layers, must_read, toml_files};
 pub use self::sources::{Source, Unreadable, read};
@@ -107,7 +108,8 @@ impl Catalogue {
             CatalogueError::UnknownPlace { unknown, rig_file }
         })?;
         let resolve = |path: &Path| std::fs::canonicalize(path).ok();
-        devices::unshared(place, self.rig.places.iter(), &resolve)?;
+        devices::unshared(place, self.rig.places.iter(), &resolve)
+            .map_err(|shared| Box::new(shared.located(self.rig_texts())))?;
         let board = self.profile(&place.board)?;
         let mut place = place.clone();
         for console in &mut place.consoles {
@@ -115,6 +117,18 @@ impl Catalogue {
         }
         let board = board.at(&place);
         Ok((place, Arc::new(board)))
+    }
+
+    /// Lists the consoles that end at the port of an earlier one, with the lines of the rig file.
+    pub fn shared_ports(&self) -> Vec<SharedPort> {
+        let found = devices::shared_ports(&self.rig).into_iter();
+        found.map(|shared| shared.located(self.rig_texts())).collect()
+    }
+
+    /// Reads the rig files, each with its origin.
+    fn rig_texts(&self) -> impl Iterator<Item = (String, String)> {
+        let sources = self.rig_files.iter().filter_map(|file| read(file).ok());
+        sources.map(|Source { origin, text }| (origin, text))
     }
 
     /// Returns where to ask for what `jig serve` keeps of a place.

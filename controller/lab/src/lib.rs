@@ -28,7 +28,10 @@ use jig_drivers::power::{AskHuman, NoHuman};
 
 pub use self::attach::AttachError;
 pub use self::bind::BindError;
-pub use self::catalogue::{Boards, Catalogue, CatalogueError, Source, Unreadable, read, rig_files};
+pub use self::catalogue::{
+    Boards, Catalogue, CatalogueError, SharedPort, Source, Unreadable, read, rig_files,
+    shared_ports,
+};
 pub use self::checks::ChecksError;
 pub use self::config::LabConfig;
 pub use self::console_name::NoConsole;

@@ -61,7 +61,7 @@ const MOST_CALLERS: usize = 256;
 /// Captures consoles until interrupted. Standard output has one line per event; with `--json` one
 /// object: `{"event":"console","at","place","console","end","state",...}`,
 /// `{"event":"ready","at","socket","consoles"}`, `{"event":"reloaded","at","began","changed",
-/// "ended"}` or `{"event":"rig_refused","at","error"}`.
+/// "ended"}`, `{"event":"rig_refused","at","error"}` or `{"event":"shared_port","at","error"}`.
 pub(crate) fn serve(common: &Common, args: ServeArgs) -> Result<u8, Failure> {
     let catalogue = Catalogue::load(&common.lab())?;
     let places = catalogue.places();
@@ -104,7 +104,7 @@ async fn keep(
     let mut service = CaptureService::new(places.clone(), Arc::new(TransportOpener), clock, tell);
     let requests = Arc::new(ClientRequests::new(IdleRounds::default()));
     let mut watch = RigWatch::of(common);
-    service.apply(specs(&catalogue)).await;
+    service.apply(specs(&screen, &catalogue)).await;
     requests.set(&service);
     let count = service.all().count();
     if screen.json() {
@@ -190,7 +190,7 @@ async fn reload(
             return;
         }
     };
-    let Applied { began, changed, ended } = service.apply(specs(&catalogue)).await;
+    let Applied { began, changed, ended } = service.apply(specs(screen, &catalogue)).await;
     requests.set(service);
     let names = |list: &[(PlaceName, ConsoleName)]| -> Vec<String> {
         list.iter().map(|(place, console)| format!("{place} {console}")).collect()
@@ -210,14 +210,31 @@ async fn reload(
     screen.out(&format!("the rig file was read anew; {told}"));
 }
 
-/// Lists the consoles of the rig that have transports of their own.
-fn specs(catalogue: &Catalogue) -> Vec<CaptureSpec> {
+/// Lists the consoles of the rig that have transports of their own. Of two that end at one device under
+/// two names, the second is told of and left out.
+fn specs(screen: &Screen, catalogue: &Catalogue) -> Vec<CaptureSpec> {
     let mut specs = Vec::new();
+    let shared = catalogue.shared_ports();
+    for port in &shared {
+        let text = escape(port.to_string().as_bytes());
+        if screen.json() {
+            let at = jiff::Timestamp::now();
+            screen.out_json(&json!({"event": "shared_port", "at": at, "error": text}));
+        } else {
+            screen.insist(&format!("{text}; the first of them is not captured"));
+        }
+    }
+    let is_shared = |place: &PlaceName, console: &ConsoleName| {
+        shared.iter().any(|port| port.console() == (place, console))
+    };
     for place in &catalogue.rig.places {
         let Some(profile) = catalogue.profiles.get(&place.board) else { continue };
         for transport in &place.consoles {
             let console = profile.consoles.iter().find(|console| console.name == transport.console);
             let Some(console) = console else { continue };
+            if is_shared(&place.name, &console.name) {
+                continue;
+            }
             specs.push(CaptureSpec {
                 place: place.name.clone(),
                 transport: transport.clone(),

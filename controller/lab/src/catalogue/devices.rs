@@ -2,21 +2,25 @@
 //!
 //! A port has a name of its own (`/dev/ttyUSB0`) and links to it (`/dev/serial/by-id/...`). The rig
 //! file is read without a look at the host, so only the same text is refused there. What the names
-//! lead to is looked at when a place is bound, and only of devices that are there then.
+//! lead to is looked at when a place is bound, when the file is checked and when consoles are captured,
+//! and only of devices that are there then.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use jig_model::rig_file::{Endpoint, Place};
+use jig_model::rig_file::{Endpoint, Place, Rig};
 use jig_model::{ConsoleName, PlaceName};
 
 /// Says which two consoles end at the same port.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "place {place}, console {console} ({}) and place {other_place}, console {other_console} ({}) \
+    "{at}place {place}, console {console} ({}) and place {other_place}, console {other_console} ({}) \
      are the same device, {}",
     name.display(), other_name.display(), device.display()
 )]
 pub struct SharedPort {
+    /// Where in a rig file the name stands, with a colon; empty if that is not known.
+    at: String,
     place: PlaceName,
     console: ConsoleName,
     name: PathBuf,
@@ -24,6 +28,61 @@ pub struct SharedPort {
     other_console: ConsoleName,
     other_name: PathBuf,
     device: PathBuf,
+}
+
+impl SharedPort {
+    fn new(own: Port<'_>, other: &Port<'_>) -> Self {
+        Self {
+            at: String::new(),
+            place: own.place.clone(),
+            console: own.console.clone(),
+            name: own.name.to_owned(),
+            other_place: other.place.clone(),
+            other_console: other.console.clone(),
+            other_name: other.name.to_owned(),
+            device: own.device,
+        }
+    }
+
+    /// Returns the console that shares the port with an earlier one.
+    pub fn console(&self) -> (&PlaceName, &ConsoleName) {
+        (&self.place, &self.console)
+    }
+
+    /// Adds where in these rig files, each with its origin, the name of the port stands.
+    pub(super) fn located(mut self, mut files: impl Iterator<Item = (String, String)>) -> Self {
+        let line = |(origin, text): (String, String)| {
+            let start = self.span_in(&text)?.start;
+            let line = 1 + text.get(..start)?.matches('\n').count();
+            Some(format!("{origin}:{line}: "))
+        };
+        self.at = files.find_map(line).unwrap_or_default();
+        self
+    }
+
+    /// Finds the name of the port in the text of a rig file.
+    pub fn span_in(&self, text: &str) -> Option<Range<usize>> {
+        let name = self.name.to_str()?;
+        let quoted = [format!("\"{name}\""), format!("'{name}'")];
+        quoted.iter().find_map(|name| text.find(name).map(|at| at..at + name.len()))
+    }
+}
+
+/// Lists the consoles of a rig that end at the port of an earlier one.
+pub fn shared_ports(rig: &Rig) -> Vec<SharedPort> {
+    shared(&rig.places, &|path| std::fs::canonicalize(path).ok())
+}
+
+fn shared(places: &[Place], resolve: &dyn Fn(&Path) -> Option<PathBuf>) -> Vec<SharedPort> {
+    let mut seen: Vec<Port<'_>> = Vec::new();
+    let mut found = Vec::new();
+    for port in places.iter().flat_map(|place| ports(place, resolve)) {
+        match seen.iter().find(|other| other.device == port.device) {
+            Some(other) => found.push(SharedPort::new(port, other)),
+            None => seen.push(port),
+        }
+    }
+    found
 }
 
 /// A console's port and what its name leads to.
@@ -59,15 +118,7 @@ pub(super) fn unshared<'p>(
         };
         // A place that the rig file gives the same name is found by that name alone.
         if let Some(other) = rig.clone().flat_map(|all| ports(all, resolve)).find(same) {
-            return Err(Box::new(SharedPort {
-                place: own.place.clone(),
-                console: own.console.clone(),
-                name: own.name.to_owned(),
-                other_place: other.place.clone(),
-                other_console: other.console.clone(),
-                other_name: other.name.to_owned(),
-                device: own.device,
-            }));
+            return Err(Box::new(SharedPort::new(own, &other)));
         }
     }
     Ok(())
@@ -90,6 +141,22 @@ mod tests {
             capture: None,
         });
         Place { consoles: consoles.collect(), ..place }
+    }
+
+    #[test]
+    fn each_console_that_shares_a_port_is_listed_once() {
+        let resolve = |path: &Path| match path.to_str().unwrap() {
+            "/dev/by-id/a" => Some("/dev/ttyUSB0".into()),
+            other => Some(PathBuf::from(other)),
+        };
+        let one = place("one", &[("uart0", "/dev/ttyUSB0"), ("log", "/dev/ttyUSB1")]);
+        let two = place("two", &[("uart0", "/dev/by-id/a")]);
+        let found = shared(&[one, two], &resolve);
+        let [shared] = &found[..] else { panic!("{found:?}") };
+        assert_eq!((shared.console().0.as_str(), shared.console().1.as_str()), ("two", "uart0"));
+        let text = "tty = '/dev/ttyUSB0'\ntty = '/dev/by-id/a'\n";
+        assert_eq!(shared.span_in(text), Some(27..41));
+        assert_eq!(shared.span_in("tty = '/dev/by-id/ab'"), None);
     }
 
     #[test]
