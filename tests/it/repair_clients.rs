@@ -183,6 +183,12 @@ fn a_patch_from_the_command_line_reaches_a_run_that_is_driven() {
         .run(["repair", "submit", "last", "nowhere.diff", "--why", "x"])
         .says(2, &["cannot read"]);
     let patch = patch.to_str().unwrap();
+    // What cannot apply is refused while it can still be corrected.
+    let text = std::fs::read_to_string(patch).unwrap().replace("src/ring.c", "lib/ring.c");
+    let elsewhere = workshop.write("elsewhere.diff", text);
+    workshop
+        .run(["repair", "submit", "last", elsewhere.to_str().unwrap(), "--why", "x"])
+        .says(2, &["there is no lib/ring.c, but src/ring.c"]);
     workshop.run(["repair", "submit", "last", patch, "--why", "the bound"]).says(0, &["submitted"]);
     let ran = run.finish();
     drop(slot);

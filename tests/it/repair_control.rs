@@ -219,3 +219,30 @@ fn a_person_at_a_terminal_answers_while_the_run_waits() {
     let ran = run.finish();
     assert_eq!((ran.code(), &ran.json().unwrap()["state"]), (0, &"SUCCESS".into()), "{ran}");
 }
+
+#[test]
+fn a_build_that_is_not_said_is_asked_for_with_the_command_to_type() {
+    let workshop = Workshop::new();
+    let project = RepairProject::new(&workshop);
+    let repo = project.repo.to_str().unwrap();
+    let args = [
+        "repair",
+        "--repo",
+        repo,
+        "--plan",
+        "plan.toml",
+        "-b",
+        "mps2-an385",
+        "--goal",
+        "it passes",
+    ];
+    workshop.run(args).says(
+        2,
+        &[
+            "what builds the firmware, and the image that it makes, is not said",
+            "-b mps2-an385 --goal \"it passes\" --build \"make\" --artifact",
+        ],
+    );
+    let named = workshop.run(args.into_iter().chain(["--build", "ninja -C out"]));
+    named.says(2, &["--build \"ninja -C out\" --artifact"]);
+}
