@@ -77,6 +77,9 @@ const PHRASES: &[&str] = &[
     // Values
     r"(?i-u)\b(?:data |memory |verify |read-?back |compare )mismatch at (?:0x)?[0-9a-f]+\b.*\b(?:read|got|expected|wrote)\b",
     r"(?i-u)\bstuck bits? \d+ at 0x[0-9a-f]",
+    r"(?i-u)^(?:memory|ram|flash|data|compare|verify|read-?back) error at (?:address )?0x[0-9a-f]",
+    // A unit under test
+    r"^(?:DUT|UUT|UNIT|BOARD|PART|MODULE)(?: \d+)? (?:IS )?REJECTED[.!]*$",
 ];
 
 /// Phrases of a whole line.
@@ -84,6 +87,7 @@ const WHOLE: &[&str] = &[
     r"^NAMEJOINTSPOILTDETAIL",
     // With a number it is a setting.
     r"^NAMEJOINT(?:TIMEOUT|TIMED OUT)[.!]*$",
+    r"^[\w-]+: timed out[.!]*$",
     r"(?i-u)^\W*(?:not (?:ok|passed|successful)|unsuccessful)\W*$",
     r"(?i-u)^(?:errors?|errs?) ?[:=] ?0x0*[1-9a-f][0-9a-f]*$",
     r"^error, .+ (?:!=|==|<=?|>=?) \S+$",
