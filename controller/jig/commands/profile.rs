@@ -134,7 +134,7 @@ fn shares_ports(Source { origin, text }: &Source, rig: &Rig) -> Option<Problems>
     };
     let list: Vec<Problem> = shared_ports(rig).iter().map(problem).collect();
     let (origin, source) = (origin.clone(), text.clone());
-    (!list.is_empty()).then(|| Problems { kind: "rig file", origin, source, list })
+    (!list.is_empty()).then_some(Problems { kind: "rig file", origin, source, list })
 }
 
 /// Takes the problems of the only document out of its list.
