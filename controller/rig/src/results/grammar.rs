@@ -67,6 +67,8 @@ impl AssertionSigns {
 pub(super) trait Grammar: Debug + Send + Sync {
     /// Reads a line; tells whether it belongs to the report.
     fn line(&mut self, line: &ReportLine<'_>, record: &mut ReportBuilder) -> bool;
+    /// Is shown a line that is no result, with its white space: it may be the beginning of one.
+    fn fragment(&mut self, _line: &str) {}
     /// Is shown a line that is no result: it may explain one.
     fn prose(&mut self, _text: &str, _record: &mut ReportBuilder) {}
     /// Tells whether no further byte on this line could change its meaning.

@@ -68,6 +68,7 @@ mod libtest;
 mod markers;
 mod nuttx;
 mod parser;
+mod power_on;
 mod pytest;
 mod read_lines;
 mod reading;

@@ -7,9 +7,11 @@ use super::choice::{Credibility, Standing};
 use super::formats::{enclosed_in, holders, opened_by};
 use super::grammar::FormatSpec;
 use super::markers::{MarkerError, MarkerReader};
+use super::power_on::without_noise;
 use super::read_lines::ReadLines;
 use super::reading::Reading;
 use super::record::ResultEvent;
+use super::tap::is_torn;
 use crate::console::lines::{
     LineSplitter, RawLine, ReportLine, hides_text, lossy, plain, without_prefix,
 };
@@ -34,6 +36,10 @@ struct ReportReader {
     readings: Vec<Reading>,
     /// Index of the report whose events are passed on.
     leader: Option<usize>,
+    /// Nothing but noise was read so far: the board has just been switched on.
+    in_noise: bool,
+    /// The last line, if it may be the beginning of the next one.
+    fragment: Option<String>,
     /// Where the stream was last cut.
     cut_at: Option<u64>,
     /// Whether the end of a report was told.
@@ -65,6 +71,8 @@ impl ResultParser {
                 markers: markers.map(Box::new),
                 readings: Vec::new(),
                 leader: None,
+                in_noise: true,
+                fragment: None,
                 cut_at: None,
                 was_ended: false,
                 events: Vec::new(),
@@ -119,7 +127,8 @@ impl ResultParser {
     pub fn ends_unfinished(&self) -> bool {
         let Some(raw) = self.splitter.unfinished() else { return false };
         let bytes = plain(raw.bytes);
-        let text = lossy(&bytes);
+        let noise = self.reader.in_noise;
+        let text = lossy(if noise { without_noise(&bytes) } else { &bytes });
         let known = &self.reader.readings;
         !self.ended() && known.iter().any(|r| r.closes_with(meanings(&text, &raw)))
             || known.is_empty() && whole_report(&text, &raw).next().is_some()
@@ -135,7 +144,7 @@ impl ResultParser {
         let Self { splitter, mut reader, ended_at: _ } = self;
         if let Some(raw) = splitter.unfinished() {
             let bytes = plain(raw.bytes);
-            let text = lossy(&bytes);
+            let text = lossy(if reader.in_noise { without_noise(&bytes) } else { &bytes });
             let mut known = false;
             for reading in &mut reader.readings {
                 known |= reading.last(&bytes, &raw, meanings(&text, &raw));
@@ -152,8 +161,10 @@ impl ResultParser {
 impl ReportReader {
     fn line(&mut self, raw: &RawLine<'_>) {
         let bytes = plain(raw.bytes);
-        let text = lossy(&bytes);
+        let text = lossy(if self.in_noise { without_noise(&bytes) } else { &bytes });
+        self.in_noise &= !bytes.iter().any(u8::is_ascii_graphic);
         self.open(&bytes, &text, raw);
+        self.fragment = is_torn(&text).then(|| text.clone().into_owned());
         if self.readings.is_empty() && (raw.cut || !text.contains("{{")) {
             return;
         }
@@ -228,6 +239,9 @@ impl ReportReader {
             return;
         }
         let mut reading = Reading::of_format(spec, self.only.is_some(), line.span.start);
+        if let Some(fragment) = &self.fragment {
+            reading.fragment(fragment);
+        }
         if let Some(at) = self.cut_at.filter(|_| !(spec.tells_size)(line)) {
             reading.cut(at);
         }

@@ -105,10 +105,18 @@ impl Reading {
                 let at = raw.span.start;
                 self.record.remark(format!("a failure in a line that is no result, at {at}"));
             }
+            grammar.fragment(text);
             grammar.prose(text.trim_ascii(), &mut self.record);
         }
         self.note_end(raw.span.end);
         known
+    }
+
+    /// Is shown the line in front of its first line, which may be the beginning of that.
+    pub(super) fn fragment(&mut self, line: &str) {
+        if let Source::Format { grammar, .. } = &mut self.source {
+            grammar.fragment(line);
+        }
     }
 
     /// Reads a record that stands between other text of a line.

@@ -13,6 +13,7 @@ mod cost;
 mod frameworks;
 mod further_runs;
 mod teamcity;
+mod torn;
 mod transcripts;
 
 use transcripts::{ALL_GREEN, TABLE};

@@ -12,6 +12,7 @@
 use jig_model::result::{CaseStatus, ResultFormat};
 
 use self::point::{Point, is_result, plan, resembles_failure, version};
+pub(super) use self::torn::is_torn;
 use self::totals::{Counts, Totals, Trailers};
 use super::choice::Credibility;
 use super::grammar::{AssertionSigns, FormatSpec, Grammar, starts};
@@ -19,6 +20,7 @@ use super::record::{CaseOutcome, ReportBuilder};
 use crate::console::lines::{ReportLine, Span};
 
 mod point;
+mod torn;
 mod totals;
 
 /// Deepest nesting read; KTAP has three levels in practice.
@@ -103,6 +105,8 @@ struct Tap {
     trailers: Trailers,
     /// The last point failed, or may fail: what its diagnostics say is known.
     explained: bool,
+    /// A `not` without its `ok` stood in front of the next point.
+    torn: bool,
 }
 
 /// KUnit prints them in front of the point. The diagnostics of TAP follow it.
@@ -254,6 +258,10 @@ impl Grammar for Tap {
         !text.starts_with('#') && (text.starts_with("bail out!") || fails())
     }
 
+    fn fragment(&mut self, line: &str) {
+        self.torn |= is_torn(line);
+    }
+
     fn resembles(&self, line: &ReportLine<'_>) -> bool {
         starts(line, &["ok ", "not ok ", "Bail out!"])
     }
@@ -281,6 +289,7 @@ impl Tap {
             points: Counts::default(),
             trailers: Trailers::default(),
             explained: false,
+            torn: false,
         }
     }
 
@@ -505,6 +514,10 @@ impl Tap {
         }
         if point.expected {
             record.excuse_assertion();
+        }
+        if std::mem::take(&mut self.torn) && point.status == CaseStatus::Pass {
+            let at = line.span.start;
+            record.remark(format!("`ok` at {at} may belong to the `not` in front of it"));
         }
         // A sub-test that was skipped as a whole holds no point and is a case itself.
         let parent_of = self.over.take().filter(|c| c.points > 0 || c.plan.is_some_and(|n| n > 0));
