@@ -1,4 +1,5 @@
-//! Rust's libtest in its pretty form, as embedded-test prints it too.
+//! Rust's libtest in its pretty form, as embedded-test prints it too, and in its quiet form, which has
+//! a mark for each case: the summary then gives the number of cases, and the marks must agree with it.
 //!
 //! `cargo test` runs several test binaries one after the other: a head behind a summary goes on with
 //! the report, and summaries add up. Two binaries may hold tests of one name only where cargo
@@ -9,7 +10,8 @@ use jig_model::result::{CaseStatus, ResultFormat};
 use super::choice::Credibility;
 use super::grammar::{AssertionSigns, FormatSpec, Grammar};
 use super::record::{CaseOutcome, ReportBuilder};
-use super::scan::{is_counted, leading_number, seconds};
+use super::scan::{is_counted, leading_number, number, seconds};
+use super::tally::add_unnamed;
 use crate::console::lines::ReportLine;
 
 /// Most lines kept of what a failing test printed.
@@ -37,6 +39,8 @@ struct Libtest {
     listing: bool,
     /// The failing test whose output is being listed, and how many lines were kept.
     explaining: Option<(String, usize)>,
+    /// Marks of a quiet run: passes, failures, ignored tests.
+    marks: [u64; 3],
 }
 
 /// The list of failures, and a result behind other output.
@@ -73,6 +77,11 @@ impl Grammar for Libtest {
                 record.excuse_assertion();
             }
             let passed = summary.passed + summary.measured;
+            let marked = std::mem::take(&mut self.marks);
+            if record.len() == self.first && marked == [passed, summary.failed, summary.ignored] {
+                add_unnamed(record, CaseStatus::Pass, passed, line.span);
+                add_unnamed(record, CaseStatus::Skip, summary.ignored, line.span);
+            }
             let seen = |status| record.count_from(self.first, status);
             let (passes, skips) = (seen(CaseStatus::Pass), seen(CaseStatus::Skip));
             record.compare("passes", passed, passes);
@@ -104,6 +113,10 @@ impl Grammar for Libtest {
             let name = name.strip_suffix(" stdout").unwrap_or(name);
             self.explaining = Some((name.to_owned(), 0));
             self.listing = false;
+        } else if let Some(marks) = marks(text).filter(|_| record.len() == self.first) {
+            for (sum, count) in self.marks.iter_mut().zip(marks) {
+                *sum = sum.saturating_add(count);
+            }
         } else if self.listing && line.indent >= 4 && record.knows(&self.key(text)) {
             record.restate(&self.key(text), text, CaseStatus::Fail, line.span);
         } else {
@@ -151,7 +164,7 @@ impl Libtest {
             self.earlier.1 = self.earlier.1.saturating_add(failures);
             self.first = record.len();
             (self.running, self.bare, self.explaining) = (None, None, None);
-            self.listing = false;
+            (self.listing, self.marks) = (false, [0; 3]);
             record.goes_on();
             record.replan(self.earlier.0.saturating_add(count));
         } else {
@@ -191,6 +204,18 @@ fn key(binary: u32, name: &str) -> String {
 fn is_announcement(text: &str) -> bool {
     text.starts_with("Doc-tests ")
         || (text.starts_with("Running ") && text.contains(".rs (") && text.ends_with(')'))
+}
+
+/// Counts the marks of a quiet run in a line that holds nothing else: `..i.F`, `.... 88/100`.
+fn marks(text: &str) -> Option<[u64; 3]> {
+    let (marks, total) = text.split_once(' ').unwrap_or((text, ""));
+    let counted = total
+        .split_once('/')
+        .is_some_and(|(some, all)| number(some.trim_ascii()).is_some() && number(all).is_some());
+    let count = |mark: u8| marks.bytes().filter(|&byte| byte == mark).count();
+    let counts = [b'.', b'F', b'i'].map(count);
+    let whole = counts.iter().sum::<usize>() == marks.len() && !marks.is_empty();
+    (whole && (total.is_empty() || counted)).then(|| counts.map(|count| count as u64))
 }
 
 /// Reads `running 3 tests`.

@@ -8,6 +8,7 @@ use jig_model::plan::Markers;
 use jig_model::result::CaseStatus;
 use regex::bytes::{Captures, Regex, RegexBuilder};
 
+use super::marked_counts::{counts_any, own_words};
 use super::record::{CaseOutcome, ReportBuilder};
 use crate::console::lines::Span;
 use crate::console::{counts_failure, readable};
@@ -45,6 +46,8 @@ pub(super) struct MarkerReader {
     end_is_closed: bool,
     running: Option<String>,
     unnamed: u64,
+    /// Words of the fail marker that no other outcome has.
+    fail_words: Vec<String>,
 }
 
 /// What a line is to the markers.
@@ -63,8 +66,11 @@ const OTHER_VERDICTS: [&str; 12] = [
     "BROKEN",
 ];
 
+/// Words that logs have in such a place, too, unless they are in capitals.
+const OF_LOGS: [&str; 3] = ["ERROR", "ERR", "TIMEOUT"];
+
 /// Words of a pass, one of which makes such a row match the pass marker.
-const PASSES: [&str; 6] = ["PASS", "PASSED", "OK", "pass", "passed", "ok"];
+const PASSES: [&str; 9] = ["PASS", "PASSED", "OK", "pass", "passed", "ok", "Pass", "Passed", "Ok"];
 
 fn compile(which: &'static str, pattern: &Pattern) -> Result<Regex, MarkerError> {
     RegexBuilder::new(pattern.as_str())
@@ -91,6 +97,7 @@ impl MarkerReader {
             end_is_closed: !markers.end.is_open_ended(),
             running: None,
             unnamed: 0,
+            fail_words: own_words(&markers.fail, [Some(&markers.pass), markers.skip.as_ref()]),
         })
     }
 
@@ -142,7 +149,8 @@ impl MarkerReader {
         }
         if let Some(end) = self.end.find(line) {
             // `TCE 1 failed` counts behind the end, of which the end itself is no part.
-            if counts_failure(readable(&line[end.end()..]).trim_ascii()) {
+            let behind = readable(&line[end.end()..]);
+            if counts_failure(behind.trim_ascii()) || counts_any(&behind, &self.fail_words) {
                 record.claim_any();
             }
             record.end();
@@ -164,13 +172,17 @@ impl MarkerReader {
     fn row_without_result(&self, line: &[u8]) -> Option<String> {
         let line = line.trim_ascii();
         let verdict = line.rsplit(|b| !b.is_ascii_alphanumeric()).find(|word| !word.is_empty())?;
-        if !OTHER_VERDICTS.iter().any(|word| word.as_bytes() == verdict) {
+        let capital = verdict.iter().all(u8::is_ascii_uppercase);
+        let mut known = OTHER_VERDICTS.iter();
+        let word = known.find(|word| word.as_bytes().eq_ignore_ascii_case(verdict))?;
+        if !capital && OF_LOGS.contains(word) {
             return None;
         }
         let behind =
             line.len() - line.iter().rev().take_while(|b| !b.is_ascii_alphanumeric()).count();
         let (row, tail) = line.split_at(behind);
-        PASSES.iter().find_map(|word| {
+        let alike = |word: &&&str| word.bytes().all(|b| b.is_ascii_uppercase()) == capital;
+        PASSES.iter().filter(alike).find_map(|word| {
             let row = [&row[..row.len() - verdict.len()], word.as_bytes(), tail].concat();
             let found = self.pass.captures(&row)?;
             (found.get(0)?.range() == (0..row.len())).then(|| group(&found, "name")).flatten()

@@ -65,6 +65,7 @@ mod grammar;
 mod greentea;
 mod gtest;
 mod libtest;
+mod marked_counts;
 mod markers;
 mod nuttx;
 mod parser;

@@ -351,6 +351,9 @@ fn rows_with_a_verdict_that_the_markers_do_not_know_are_unfinished() {
         // One that was tried again.
         ("flash ERROR\nflash PASS\nTotal 1\n", "markers +flash end"),
         ("ram PASS\nram ERROR\nTotal 1\n", "markers +ram end"),
+        // In small letters only what a log has rarely in such a place.
+        ("ram PASS\nflash CRASHED\nTotal 2\n", "markers +ram ?flash end"),
+        ("ram PASS\nflash crashed\nTotal 2\n", "markers +ram end"),
         ("ram PASS\nI2C bus ERROR\nan ERROR of it\nTotal 1\nlink ERROR\n", "markers +ram end"),
     ] {
         let mut parser = ResultParser::new(None, Some(&markers), 0).unwrap();
@@ -380,6 +383,68 @@ fn failures_counted_behind_the_end_marker_are_claimed() {
         let mut parser = ResultParser::new(None, Some(&markers), 0).unwrap();
         parser.feed(text.as_bytes(), &mut |_| {});
         assert_eq!(could_be_green(&parser.finish()), green, "{text}");
+    }
+}
+
+#[test]
+fn markers_in_small_letters_know_other_verdicts_and_their_own_words_behind_the_end() {
+    let pattern = |text| Pattern::new(text).unwrap();
+    let markers = || Markers {
+        start: None,
+        pass: pattern(r"^(?P<name>\w+) +ok$"),
+        fail: pattern(r"^(?P<name>\w+) +bad(?P<message>.*)$"),
+        skip: None,
+        planned: None,
+        end: pattern("^end of tests"),
+    };
+    for (text, expected) in [
+        ("a  ok\nb  crashed\nend of tests\n", "markers +a ?b end"),
+        ("a  ok\nb  hung\nend of tests\n", "markers +a ?b end"),
+        ("a  ok\nusb error\nspi timeout\nend of tests\n", "markers +a end"),
+        ("a  ok\nthe task crashed\nend of tests\n", "markers +a end"),
+        (
+            "a  ok\nb  ok\nend of tests, 1 bad\n",
+            "markers +a +b claimed=1 end | the summary claims 1 failures, 0 were seen",
+        ),
+        ("a  ok\nb  ok\nend of tests: 2 ok, 0 bad\n", "markers +a +b end"),
+        ("a  ok\nend of tests (bad=0)\n", "markers +a end"),
+    ] {
+        let mut parser = ResultParser::new(None, Some(&markers()), 0).unwrap();
+        parser.feed(text.as_bytes(), &mut |_| {});
+        assert_eq!(brief(&parser.finish()), expected, "{text}");
+    }
+}
+
+#[test]
+fn marks_of_a_quiet_run_of_libtest_are_cases() {
+    let summary = |passed, failed, ignored| {
+        let word = if failed > 0 { "FAILED" } else { "ok" };
+        format!(
+            "\ntest result: {word}. {passed} passed; {failed} failed; {ignored} ignored; 0 measured; \
+             0 filtered out; finished in 0.00s\n"
+        )
+    };
+    for (text, green) in [
+        (format!("running 2 tests\n..\n{}", summary(2, 0, 0)), true),
+        (format!("running 4 tests\n..i.\n{}", summary(3, 0, 1)), true),
+        (format!("running 4 tests\n..  2/4\n..\n{}", summary(4, 0, 0)), true),
+        (
+            format!(
+                "running 1 test\n.\n{0}running 2 tests\n..\n{1}",
+                summary(1, 0, 0),
+                summary(2, 0, 0)
+            ),
+            true,
+        ),
+        (format!("running 2 tests\n.F\n{}", summary(1, 1, 0)), false),
+        (format!("running 2 tests\n.F\n{}", summary(2, 0, 0)), false),
+        (format!("running 3 tests\n..\n{}", summary(3, 0, 0)), false),
+        (format!("running 2 tests\n...\n{}", summary(2, 0, 0)), false),
+        (format!("running 2 tests\n{}", summary(2, 0, 0)), false),
+        (format!("running 2 tests\n..hello\n{}", summary(2, 0, 0)), false),
+    ] {
+        let report = read(&text);
+        assert_eq!(could_be_green(&report), green, "{text}: {}", brief(&report));
     }
 }
 
