@@ -7,7 +7,8 @@ use regex_automata::util::syntax;
 
 use super::scan::searched_once;
 use super::{
-    crash_evidence, failed_result, framework_lines, result_lists, result_rows, verdict_phrases,
+    crash_evidence, failed_result, framework_lines, result_lists, result_rows,
+    unit_verdicts, verdict_phrases,
 };
 
 /// Text without which no line tells of a failed result or of a crash. Text in another form is looked
@@ -21,6 +22,7 @@ static CANDIDATE: LazyLock<Option<Regex>> = LazyLock::new(|| {
         result_lists::HINTS,
         result_rows::HINTS,
         crash_evidence::HINTS,
+        unit_verdicts::HINTS,
         verdict_phrases::HINTS,
     ];
     let all = parts.map(|part| format!("(?i-u:{part})")).join("|");

@@ -17,6 +17,7 @@ use super::framework_lines::is_framework_failure;
 use super::lines::texts;
 use super::result_rows::is_failed_row;
 use super::signatures::broken_off;
+use super::unit_verdicts::{is_unit_verdict, lists_none};
 use super::verdict_phrases::is_failed_phrase;
 use super::words::{Word, listed, names_test, number, words};
 
@@ -132,7 +133,7 @@ pub(super) const HINTS: &str = r"fail|not ok|not pass|error|mismatch|\bn?ko\b|\b
 
 /// Tells whether a readable line says that a test failed.
 pub(crate) fn tells_failure(line: &str) -> bool {
-    if is_log_of_go(line) {
+    if is_log_of_go(line) || texts(line, true).any(lists_none) {
         return false;
     }
     texts(line, true).chain(broken_off(line, "FAIL")).any(|text| {
@@ -140,6 +141,7 @@ pub(crate) fn tells_failure(line: &str) -> bool {
         is_framework_failure(report.text)
             || is_failed_row(report.text)
             || is_failed_phrase(report.text, is_whole(text, line))
+            || is_unit_verdict(report.text)
             || counts_only_failures(&report.words, is_whole(text, line))
             || report.counts()
             || report.says_not_ok()

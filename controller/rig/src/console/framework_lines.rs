@@ -31,6 +31,11 @@ const PATTERNS: &[&str] = &[
     r"^Memtest KO$",
     r"^Memory initialization failed$",
     r"^BIOS CRC failed \(expected ",
+    // Forth's ttester
+    r"^(?:INCORRECT (?:[A-Z]+ )?RESULT|WRONG NUMBER OF (?:[A-Z]+ ){0,2}RESULTS|CELL COUNT MISMATCH): ",
+    // UVM
+    r"^(?:# )?UVM_(?:ERROR|FATAL)(?: \S+\(\d+\))? @ ",
+    r"^(?:# )?UVM_(?:ERROR|FATAL) ?: *0*[1-9]\d*$",
     // memtester
     r"\bFAILURE: 0x[0-9a-f]+ != 0x[0-9a-f]+",
     // subunit
@@ -112,7 +117,7 @@ const PATTERNS: &[&str] = &[
 
 /// Text of which one stands in each line that a pattern matches, unless a word of results does.
 /// Such a line is rare, since looking at it costs a microsecond.
-pub(super) const HINTS: &str = r#"(?-i:!!!! |node down: |DATA RACE| data race\(s\)|XPASS|UNRESOLVED|KPASS|UNEXPECTEDPASS|INTERRUPT |Dubious, |Unexpected Pass: |# of un|TRY [0-9]+ |Synthesis: |ASSERT|CHECK\(|EXPECT\(|REQUIRE\(|VERIFY\(|Traceback|Sanitizer: |kmemleak: |Segmentation f|Illegal ins|\*\*\*(?:Exception|Not|Bad|Could)|output mismatch|leaked too much)|exit status [1-9]|\./[^ :]*: no(?:t found| such)"#;
+pub(super) const HINTS: &str = r#"(?-i:!!!! |node down: |DATA RACE| data race\(s\)|XPASS|UNRESOLVED|KPASS|UNEXPECTEDPASS|INTERRUPT |Dubious, |Unexpected Pass: |# of un|TRY [0-9]+ |Synthesis: |ASSERT|CHECK\(|EXPECT\(|REQUIRE\(|VERIFY\(|Traceback|Sanitizer: |kmemleak: |Segmentation f|Illegal ins|\*\*\*(?:Exception|Not|Bad|Could)|output mismatch|leaked too much|UVM_FATAL)|exit status [1-9]|\./[^ :]*: no(?:t found| such)"#;
 
 static FAILURES: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let ascii = syntax::Config::new().unicode(false).utf8(false);

@@ -41,8 +41,10 @@ mod suspicion;
 mod tail;
 #[cfg(test)]
 pub(crate) mod test_transport;
+mod unit_verdicts;
 mod verdict_phrases;
 mod words;
+mod yaml_results;
 
 pub(crate) use candidate_lines::candidate;
 pub use capture::{Console, Syncing};

@@ -11,6 +11,7 @@
 use super::lines::texts;
 use super::result_rows::goes_on;
 use super::words::{listed, number, parsed_count, words};
+use super::yaml_results::{is_failed_state, may_be_failed_state};
 
 /// Text of which one stands in each failed row and in each head of a table, unless a word of results
 /// does.
@@ -92,14 +93,18 @@ struct TableHead {
 
 /// Tells whether a line may be a failed row, or the head of a table with one.
 pub(crate) fn may_fail_in_list(line: &str) -> bool {
-    texts(line, true).any(|text| {
-        failed_row(text).is_some() || table_head(text).is_some() || share(text).is_some()
-    })
+    may_be_failed_state(line)
+        || texts(line, true).any(|text| {
+            failed_row(text).is_some() || table_head(text).is_some() || share(text).is_some()
+        })
 }
 
 /// Finds the failed row that a line is, or is the head of, among the lines `before` it (the last one
 /// comes last) and those `behind` it. Returns how many lines behind it that row stands.
 pub(crate) fn failed_in_list(before: &[&str], line: &str, behind: &[&str]) -> Option<usize> {
+    if is_failed_state(before, line, behind) {
+        return Some(0);
+    }
     texts(line, true).enumerate().find_map(|(prefixes, text)| {
         let row = failed_row(text).filter(|_| !goes_on(line));
         if row.is_some_and(|row| is_failed_row(&row, prefixes, before, behind)) {
