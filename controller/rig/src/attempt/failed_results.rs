@@ -289,6 +289,14 @@ mod tests {
     fn text_in_another_form_and_endless_lines_are_searched() {
         let wide: Vec<u8> = "x\n3 tests failed\n".bytes().flat_map(|b| [b, 0]).collect();
         assert_eq!(found(&wide, 0..wide.len() as u64, &[]).unwrap().1, "3 tests failed");
+        for line in [
+            &b"flash: \x1b[31mF\x1b[1mAIL\x1b[0m\n"[..],
+            b"flash: \x9b31mF\x9b1mAIL\x9b0m\n",
+            b"\xc0ram: PASS\xc0\xc0flash: FAIL\xc0\n",
+        ] {
+            let line = found(line, 0..line.len() as u64, &[]);
+            assert_eq!(line.map(|(_, text)| text).as_deref(), Some("flash: FAIL"));
+        }
         let endless = vec![b'x'; 5 * STRIDE];
         assert_eq!(found(&endless, 0..endless.len() as u64, &[]), None);
     }

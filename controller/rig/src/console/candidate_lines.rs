@@ -7,7 +7,7 @@ use regex_automata::util::syntax;
 
 use super::scan::searched_once;
 use super::{
-    crash_evidence, failed_result, framework_lines, result_lists, result_rows,
+    crash_evidence, failed_result, framework_lines, readable, result_lists, result_rows,
     unit_verdicts, verdict_phrases,
 };
 
@@ -24,6 +24,7 @@ static CANDIDATE: LazyLock<Option<Regex>> = LazyLock::new(|| {
         crash_evidence::HINTS,
         unit_verdicts::HINTS,
         verdict_phrases::HINTS,
+        readable::HINTS,
     ];
     let all = parts.map(|part| format!("(?i-u:{part})")).join("|");
     Regex::builder().configure(searched_once()).syntax(bytes).build(&all).ok()

@@ -14,6 +14,10 @@ const MAX_PREFIXES: usize = 6;
 /// The bytes of software flow control.
 const XON: u8 = 0x11;
 const XOFF: u8 = 0x13;
+/// The control sequence introducer of 8 bits.
+const CSI: u8 = 0x9b;
+/// What ends a frame of SLIP; no part of UTF-8.
+const SLIP_END: u8 = 0xc0;
 
 /// Where a line lies in the console's log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -144,6 +148,45 @@ pub(super) fn plain_rows(bytes: &[u8]) -> Cow<'_, [u8]> {
 
 /// A transport's flow control, XON and XOFF, stands between any two bytes of a text.
 fn without_sequences(bytes: &[u8], row_change: u8) -> Cow<'_, [u8]> {
+    let seven_bit = frames_apart(bytes, row_change).or_else(|| in_seven_bits(bytes));
+    if let Some(bytes) = seven_bit {
+        let bytes = in_seven_bits(&bytes).unwrap_or(bytes);
+        return Cow::Owned(without_controls(&bytes, row_change).into_owned());
+    }
+    without_controls(bytes, row_change)
+}
+
+/// Puts what stands between the ends of SLIP frames into rows of its own.
+fn frames_apart(bytes: &[u8], row_change: u8) -> Option<Vec<u8>> {
+    if row_change != b'\n' || memchr::memchr_iter(SLIP_END, bytes).count() < 2 {
+        return None;
+    }
+    Some(bytes.iter().map(|&b| if b == SLIP_END { b'\n' } else { b }).collect())
+}
+
+/// Spells the control sequences out that begin with a CSI of 8 bits. That byte is also a part of
+/// characters, and a character of its own in some code pages.
+fn in_seven_bits(bytes: &[u8]) -> Option<Vec<u8>> {
+    memchr::memchr(CSI, bytes)?;
+    let mut spelled = Vec::with_capacity(bytes.len() + 8);
+    for chunk in bytes.utf8_chunks() {
+        spelled.extend_from_slice(chunk.valid().as_bytes());
+        spelled.extend_from_slice(chunk.invalid());
+        let at = chunk.invalid().as_ptr() as usize - bytes.as_ptr() as usize;
+        let behind = &bytes[at + chunk.invalid().len()..];
+        let digits = behind.iter().take_while(|b| matches!(b, b'0'..=b'9' | b';' | b':')).count();
+        let last = behind.get(digits).copied().unwrap_or_default();
+        let ends = matches!(last, b'm' | b'K')
+            || digits > 0 && matches!(last, b'A'..=b'H' | b'J' | b'd' | b'f');
+        if chunk.invalid() == [CSI] && ends {
+            spelled.pop();
+            spelled.extend_from_slice(b"\x1b[");
+        }
+    }
+    Some(spelled)
+}
+
+fn without_controls(bytes: &[u8], row_change: u8) -> Cow<'_, [u8]> {
     if memchr::memchr2(XON, XOFF, bytes).is_none() {
         return without_escapes(bytes, row_change);
     }
@@ -494,6 +537,13 @@ mod tests {
             (b"\x13\x11t.c:1:a:PASS", b"t.c:1:a:PASS"),
             (b"\x11\x00t.c:1:a:\x13\x11PASS\x1b[\x130m", b"t.c:1:a:PASS"),
             (b"\x12\x14ok", b"\x12\x14ok"),
+            (b"flash: \x9b31mF\x9b1mAIL\x9b0m", b"flash: FAIL"),
+            (b"\x9bmok\x9bK", b"ok"),
+            // Parts of characters, and a quotation mark of Windows.
+            (b"\xe2\x9b\x84 31m", b"\xe2\x9b\x84 31m"),
+            (b"\xe2\x9b31m", b"\xe2\x9b31m"),
+            (b"\x9bFAIL", b"\x9bFAIL"),
+            (b"\x9b3 tests failed", b"\x9b3 tests failed"),
         ] {
             assert_eq!(&*plain(from), to, "{from:?}");
         }

@@ -7,6 +7,9 @@ use std::borrow::Cow;
 
 use super::lines::{lossy, plain_rows};
 
+/// Text in which the letters of a word do not stand beside each other: a colour changes between them.
+pub(super) const HINTS: &str = r"[a-z](?:(?:\x1b\[|\x9b)[0-9;:]*m)+[a-z]";
+
 /// Reads the bytes of a line as text without control sequences, in plain letters where they are
 /// meant. The text of a line that moves the cursor to another row has several lines.
 pub(crate) fn readable(bytes: &[u8]) -> Cow<'_, str> {
@@ -81,6 +84,8 @@ mod tests {
             ("not\u{a0}ok\u{2003}3".as_bytes().to_vec(), "not ok 3"),
             ("pa\u{200b}nic".as_bytes().to_vec(), "panic"),
             (b"\x1b[31mpa\x1b[0mnic".to_vec(), "panic"),
+            (b"\xc0ram: PASS\xc0\xc0flash: FAIL\xc0".to_vec(), "\nram: PASS\n\nflash: FAIL\n"),
+            (b"\xc0 la carte".to_vec(), "\u{fffd} la carte"),
             (b"panic\x07".to_vec(), "panic "),
             (b"a\x1b[2;1Hpanic\x1b[40G\x07!".to_vec(), "a\npanic  !"),
             ("grün → 漢".as_bytes().to_vec(), "grün → 漢"),
