@@ -76,8 +76,7 @@ impl ExpectError {
     /// Builds the failure of a wait behind the follower's cursor that was cut off after this time.
     pub(crate) fn cut_off(follower: &Follower, any: &PatternSet, after: Duration) -> Self {
         let (from, end) = (follower.cursor(), follower.state().len);
-        let start = from.max(end.saturating_sub(QUOTE));
-        match lossy(follower, start, end.max(start)) {
+        match quote(follower, from, end.max(from)) {
             Ok(last_bytes) => Self::TimedOut {
                 awaited: any.patterns().to_vec(),
                 after,
@@ -113,7 +112,7 @@ fn any_of(patterns: &[Pattern]) -> String {
 fn output(count: u64, last: &str) -> String {
     match count {
         0 => "nothing was printed".to_owned(),
-        n => format!("{n} bytes were printed, the last are {last:?}"),
+        n => format!("{n} bytes were printed, and the output ends with {last:?}"),
     }
 }
 
@@ -323,9 +322,24 @@ impl Wait<'_> {
     }
 
     fn quote(&self, follower: &Follower) -> Result<String, FollowError> {
-        let start = self.from.max(self.position.saturating_sub(QUOTE));
-        lossy(follower, start, self.position)
+        quote(follower, self.from, self.position)
     }
+}
+
+/// Quotes the end of what was printed in a range. Of a line that was begun in front of it, the beginning
+/// belongs to the quote: patterns match lines, not what a wait has seen of them.
+fn quote(follower: &Follower, from: u64, end: u64) -> Result<String, FollowError> {
+    let start = from.max(end.saturating_sub(QUOTE));
+    if start > from || start == end {
+        return lossy(follower, start, end);
+    }
+    let mut head = start;
+    while start - head < QUOTE
+        && follower.byte_before(head)?.is_some_and(|byte| !matches!(byte, b'\n' | b'\r'))
+    {
+        head -= 1;
+    }
+    lossy(follower, head, end)
 }
 
 fn lossy(follower: &Follower, start: u64, end: u64) -> Result<String, FollowError> {

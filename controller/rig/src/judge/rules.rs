@@ -8,7 +8,7 @@ use jig_model::result::{CaseStatus, ResultFormat, TestReport};
 use jig_model::{Cause, Evidence, Note, Verdict};
 
 use super::observation::{
-    CoreFinding, ImageIdentity, Incident, IncidentKind, Observation, Standstill,
+    CoreFinding, ExpectedCrash, ImageIdentity, Incident, IncidentKind, Observation, Standstill,
 };
 use super::other_console::{complete_report, console_advice};
 
@@ -334,9 +334,19 @@ fn core_fault(seen: &Observation) -> Option<Verdict> {
             format!("in the end the system waits after a fatal error: {text}")
         }
         // Else it would look as if the target had printed something wrong.
-        None => format!("in the end the processor stands in a fault: {text}"),
+        None => format!("in the end the processor stands in a fault: {text}{}", remedy(seen)),
     };
     Some(verdict(proven, summary, vec![finding.range.evidence()]))
+}
+
+/// Names what makes a crash an expected one, where the plan ends with a text that it expects: the handler
+/// may have printed that text.
+fn remedy(seen: &Observation) -> &'static str {
+    if seen.results_wanted || seen.expected_crash != ExpectedCrash::None {
+        return "";
+    }
+    " (if the plan expects the text of this crash: a `[[fault]]` of the board profile whose `line` \
+     matches it makes the crash an expected one)"
 }
 
 /// Tells whether the fault in which the core stands is the crash that the plan expected.

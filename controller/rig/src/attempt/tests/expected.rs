@@ -183,7 +183,7 @@ async fn an_expectation_that_the_plan_cuts_off_says_what_it_missed() {
     let verdict = bench.perform(&text).await.unwrap().verdict;
     assert_eq!(verdict.cause, Cause::ExpectMissed);
     let told = "the plan's time was over during s/t/t/expect-2: waited 2.0 s for `OK`; 19 bytes were \
-                printed, the last are \"\\nunknown command\\n> \"";
+                printed, and the output ends with \"up\\nunknown command\\n> \"";
     assert_eq!(verdict.summary, told);
     let range = verdict.evidence.first().map(|found| (found.start, found.end));
     assert_eq!(range, Some((2, 21)), "{:?}", verdict.evidence);
