@@ -8,6 +8,7 @@
 mod detached;
 mod fork;
 mod managed;
+mod run_time;
 mod starved;
 mod stillness;
 mod supervise;
@@ -15,5 +16,6 @@ mod supervise;
 pub use detached::{DetachedEvent, DetachedProcess, DetachedRequest};
 pub(crate) use fork::set_filter;
 pub use managed::{Ending, ManagedProcess, SpawnError, SpawnRequest};
+pub(crate) use run_time::RunTime;
 pub use stillness::{Stillness, StillnessWatch};
 pub(crate) use supervise::{NotSupervised, SupervisedEnd, SupervisedProgram, supervise};

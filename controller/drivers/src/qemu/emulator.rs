@@ -19,7 +19,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout_at};
 
 use super::command_line::loads;
-use super::debug::{ChannelPairs, DebugChannels, NearEnds};
+use super::debug::{ChannelPairs, DebugChannels};
 use super::ending::{EndFacts, classify};
 use super::exceptions::{CodeCollector, ExceptionLog};
 use super::instance::{ANSWER, Instance};
@@ -409,7 +409,7 @@ impl EmulatorOwner {
     /// too long, is not waited for; it knows then that it has missed the beginning.
     async fn show_to_watcher(&mut self, instance: &mut Instance, by: Instant) {
         let Some(watcher) = &mut self.watcher else { return };
-        let Some(Ok(channels)) = instance.debug.take().map(NearEnds::into_channels) else {
+        let Some(Ok(channels)) = instance.channels() else {
             return;
         };
         let Some(exceptions) = instance.exceptions.clone() else { return };
@@ -422,7 +422,7 @@ impl EmulatorOwner {
     async fn launch_halted(&mut self, what: AtLaunch) -> Result<DebugChannels, DriverError> {
         self.power_off().await;
         let mut instance = self.launch(what, true).await?;
-        let channels = match instance.debug.take().map(NearEnds::into_channels) {
+        let channels = match instance.channels() {
             Some(Ok(channels)) => channels,
             Some(Err(error)) => {
                 let message = "use the debug channels";

@@ -21,7 +21,7 @@ use tokio::sync::Notify;
 use super::command_line::{FarEnds, PlaceholderValues, arguments, own_consoles, port_names};
 use super::console_pipe::ConsoleEnds;
 use super::control_lock::ControlLock;
-use super::debug::{ChannelPairs, NearEnds};
+use super::debug::{ChannelError, ChannelPairs, DebugChannels, NearEnds};
 use super::exceptions::{CollectedCode, ExceptionLog};
 use super::guest_stderr::{GuestStderr, GuestTextStart};
 use super::identity::check_machine;
@@ -57,6 +57,12 @@ pub(super) struct Instance {
 }
 
 impl Instance {
+    /// Takes the debug channels, unless they were taken.
+    pub(super) fn channels(&mut self) -> Option<Result<DebugChannels, ChannelError>> {
+        let ends = self.debug.take()?;
+        Some(ends.into_channels(self.process.pid()))
+    }
+
     /// Starts an emulator, halted, with its transports handed to their captures.
     ///
     /// # Errors

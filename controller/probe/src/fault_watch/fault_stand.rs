@@ -107,7 +107,7 @@ impl FaultMachine for EmulatedCore<'_> {
             after.remove_breakpoint(place);
         }
         self.channels.gdb.resume(before)?;
-        let stopped = self.channels.gdb.wait(WATCHED)?;
+        let stopped = self.channels.gdb.wait_while_it_runs(WATCHED)?;
         if stopped.is_none() {
             self.channels.gdb.interrupt()?;
         }

@@ -365,7 +365,7 @@ fn run_to(
         after.remove_breakpoint(place);
     }
     channels.gdb.resume(before)?;
-    let stopped = channels.gdb.wait(time)?;
+    let stopped = channels.gdb.wait_while_it_runs(time)?;
     if stopped.is_none() {
         channels.gdb.interrupt()?;
     }

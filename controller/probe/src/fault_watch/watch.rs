@@ -615,7 +615,7 @@ impl FaultWatch {
         };
         let Some((first, _)) = look(channels)? else { return Ok(None) };
         channels.gdb.resume(Packets::default())?;
-        if channels.gdb.wait(WATCHED)?.is_none() {
+        if channels.gdb.wait_while_it_runs(WATCHED)?.is_none() {
             channels.gdb.interrupt()?;
         }
         let second = look(channels)?.filter(|(name, _)| *name == first);

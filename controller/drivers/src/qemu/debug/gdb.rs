@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use super::ANSWER;
 use super::stream::{ChannelError, ChannelStream, quote};
 use crate::OwnTimeout;
+use crate::process::RunTime;
 
 const NAME: &str = "gdb";
 
@@ -37,6 +38,9 @@ const STOP: &[u8] = b"+\x03";
 
 /// Write packets on their way at once. Their answers, of 6 bytes each, never fill a socket.
 const WRITES_AHEAD: usize = 16;
+
+/// Shortest wait for a machine that has not had all its time yet.
+const LEAST: Duration = Duration::from_millis(1);
 
 /// Why the machine stopped, as far as the stub tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -140,12 +144,20 @@ pub struct Gdb {
     /// The packet that was acknowledged last, and whose answer comes next.
     answering: Option<Expected>,
     stats: GdbStats,
+    /// The emulator, if it is known.
+    pid: Option<i32>,
 }
 
 impl Gdb {
     pub(super) fn new(socket: UnixStream) -> Result<Self, ChannelError> {
         let stream = ChannelStream::new(socket, NAME, MAX_PACKET)?;
-        Ok(Self { stream, sent: VecDeque::new(), answering: None, stats: GdbStats::default() })
+        let (sent, stats) = (VecDeque::new(), GdbStats::default());
+        Ok(Self { stream, sent, answering: None, stats, pid: None })
+    }
+
+    /// Says which process the emulator is.
+    pub(super) fn of_process(self, pid: i32) -> Self {
+        Self { pid: Some(pid), ..self }
     }
 
     /// Returns what went over the channel so far.
@@ -284,7 +296,7 @@ impl Gdb {
     pub fn step(&mut self, before: Packets, timeout: Duration) -> Result<Stop, ChannelError> {
         self.send_and_run(before, b"s")?;
         let began = Instant::now();
-        let stop = self.wait(timeout)?;
+        let stop = self.wait_while_it_runs(timeout)?;
         self.stats.time += began.elapsed();
         match stop {
             Some(stop) => Ok(stop),
@@ -301,6 +313,30 @@ impl Gdb {
             Some(Incoming::Stop(stop)) => Ok(Some(stop)),
             Some(Incoming::Answer(answer)) => Err(garbled(&answer)),
             None => Ok(None),
+        }
+    }
+
+    /// Waits for a running machine to stop; nothing if it has not although its emulator had `time` to
+    /// run it. On a busy host that takes longer.
+    ///
+    /// # Errors
+    /// The emulator does not get that time, or the channel fails.
+    pub fn wait_while_it_runs(&mut self, time: Duration) -> Result<Option<Stop>, ChannelError> {
+        let Some(run) = self.pid.map(RunTime::of) else { return self.wait(time) };
+        let began = Instant::now();
+        let mut rest = time;
+        loop {
+            if let Some(stop) = self.wait(rest)? {
+                return Ok(Some(stop));
+            }
+            let had = run.had();
+            if had >= time {
+                return Ok(None);
+            }
+            if began.elapsed() > time + ANSWER {
+                return Err(late(b"run"));
+            }
+            rest = (time - had).max(LEAST);
         }
     }
 

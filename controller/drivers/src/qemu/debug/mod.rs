@@ -71,11 +71,11 @@ impl ChannelPairs {
 pub(super) struct NearEnds([UnixStream; 3]);
 
 impl NearEnds {
-    /// Makes clients of the sockets. Says nothing to the emulator yet.
-    pub(super) fn into_channels(self) -> Result<DebugChannels, ChannelError> {
+    /// Makes clients of the sockets of the emulator `pid`. Says nothing to it yet.
+    pub(super) fn into_channels(self, pid: i32) -> Result<DebugChannels, ChannelError> {
         let [gdb, qtest, monitor] = self.0;
         Ok(DebugChannels {
-            gdb: Gdb::new(gdb)?,
+            gdb: Gdb::new(gdb)?.of_process(pid),
             qtest: Qtest::new(qtest)?,
             monitor: DebugMonitor::new(monitor)?,
         })
