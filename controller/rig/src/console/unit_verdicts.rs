@@ -62,7 +62,7 @@ fn is_sentence(text: &str) -> bool {
 pub(super) fn is_unit_verdict(text: &str) -> bool {
     let text = text.trim_ascii();
     VERDICTS.as_ref().is_some_and(|patterns| patterns.is_match(text))
-        && !(goes_on(text) && !text.contains("read"))
+        && (!goes_on(text) || text.contains("read"))
         && !is_sentence(text)
 }
 

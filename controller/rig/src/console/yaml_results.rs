@@ -58,9 +58,7 @@ pub(super) fn is_failed_state(before: &[&str], line: &str, behind: &[&str]) -> b
     };
     let passed = |other: &&str| state(other) == Some(true) && indent(other) == indent(line);
     let beside = before.iter().chain(behind);
-    within
-        && (before.iter().any(|other| heads(other))
-            || beside.into_iter().any(|other| passed(other)))
+    within && (before.iter().any(heads) || beside.into_iter().any(passed))
 }
 
 #[cfg(test)]
