@@ -43,10 +43,10 @@ const WRONGS: [Wrong; 8] = [
         "fixture_main",
         Some("UNDEFINED_INSTRUCTION();"),
     ),
-    // What led to it: the fault that the handler was called for.
+    // Where the handler failed, and the fault that it was called for.
     Wrong(
         "lockup",
-        "lock-up after HardFault: undefined instruction 0xde00 in ",
+        "lock-up in on_fault (main.c:",
         "fixture_main",
         Some("UNDEFINED_INSTRUCTION();"),
     ),
