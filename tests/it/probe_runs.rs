@@ -161,6 +161,13 @@ fn a_fault_below_another_exception_is_found_through_a_probe() {
     }
 }
 
+#[test]
+fn a_program_that_ends_itself_in_the_handler_of_a_fault_fails_behind_a_probe() {
+    for board in ["microbit", "mps2-an385"] {
+        check(board, "fault-handler-exits").unwrap_or_else(|why| panic!("{board}: {why}"));
+    }
+}
+
 /// A test that provokes faults and gets over them passes; a handler that returns to the fault fails,
 /// however short it is.
 #[test]

@@ -79,6 +79,7 @@ impl QemuFactory {
             watcher: None,
             code,
             last_end: None,
+            last_exceptions: None,
         };
         tokio::spawn(owner.run(inbox));
         let machine = Machine::new(orders.clone());
@@ -212,6 +213,8 @@ pub(super) struct EmulatorOwner {
     code: Option<CodeCollector>,
     /// What the end of the last instance meant, if it ended by itself.
     last_end: Option<BoardEvent>,
+    /// What the last launch reported of its core, if it has ended by itself.
+    last_exceptions: Option<ExceptionLog>,
 }
 
 pub(super) struct Running {
@@ -327,6 +330,10 @@ impl EmulatorOwner {
             EmulatorOrder::Resume(reply) => drop(reply.send(self.resume().await)),
             EmulatorOrder::LostTime(reply) => drop(reply.send(Ok(self.lost_time()))),
             EmulatorOrder::HowEnded(reply) => drop(reply.send(Ok(self.how_ended().await))),
+            EmulatorOrder::LastExceptions(reply) => {
+                let seen = self.last_exceptions.as_ref().map(ExceptionLog::seen);
+                drop(reply.send(Ok(seen)));
+            }
         }
     }
 
@@ -389,6 +396,7 @@ impl EmulatorOwner {
     async fn launch(&mut self, what: AtLaunch, debug: bool) -> Result<Instance, DriverError> {
         self.launches += 1;
         self.last_end = None;
+        self.last_exceptions = None;
         let image = match what {
             AtLaunch::Deployed => self.image.as_ref(),
             AtLaunch::Blank => None,
@@ -590,6 +598,7 @@ impl EmulatorOwner {
             })
         };
         self.keep_code(&running);
+        self.last_exceptions = running.instance.exceptions.take();
         self.last_end = Some(event.clone());
         self.context.sink.drained().await;
         self.context.sink.event(event);

@@ -5,6 +5,7 @@ use jig_model::protocol::DriverError;
 use tokio::sync::{mpsc, oneshot};
 
 use super::debug::DebugChannels;
+use super::exceptions::Exceptions;
 use super::order::{AtLaunch, EmulatorOrder, EmulatorReply, Watcher, ask_owner, owner_gone};
 
 /// Speaks to the owner of one board's emulator from a plain thread.
@@ -73,6 +74,15 @@ impl Machine {
     /// The owner has ended.
     pub fn how_it_ended(&self) -> Result<Option<BoardEvent>, DriverError> {
         self.ask(EmulatorOrder::HowEnded)
+    }
+
+    /// Returns what the last launch has reported of its core, if it has ended by itself and its
+    /// monitor was told to log exceptions.
+    ///
+    /// # Errors
+    /// The owner has ended.
+    pub async fn last_exceptions(&self) -> Result<Option<Exceptions>, DriverError> {
+        ask_owner(&self.orders, EmulatorOrder::LastExceptions).await
     }
 
     fn ask<T>(

@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::control_lock::ControlLock;
 use super::debug::DebugChannels;
-use super::exceptions::ExceptionLog;
+use super::exceptions::{ExceptionLog, Exceptions};
 
 /// What a machine holds when it is launched for a debugger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,6 +70,8 @@ pub(super) enum EmulatorOrder {
     LostTime(EmulatorReply<Option<Duration>>),
     /// How the last launch ended by itself; asked by a caller that saw a channel close.
     HowEnded(EmulatorReply<Option<BoardEvent>>),
+    /// What the last launch reported of its core before it ended by itself.
+    LastExceptions(EmulatorReply<Option<Exceptions>>),
 }
 
 pub(super) type EmulatorReply<T> = oneshot::Sender<Result<T, DriverError>>;

@@ -38,6 +38,7 @@ mod watch;
 pub(crate) use capture::windows;
 pub(crate) use fault_loop::{FaultMachine, FaultStand, PC, Registers, WATCHED, XPSR};
 pub(crate) use fault_stand::fault_shape;
+pub(crate) use registers::{at_end, ended_in_handler};
 pub(crate) use stopped_core::standing_fault;
 pub(crate) use telling::told;
 pub use watch::WatchedEmulator;

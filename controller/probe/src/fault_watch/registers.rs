@@ -43,10 +43,14 @@ pub(super) fn suspicion(text: &str, seen: &Exceptions) -> Option<FaultSighting> 
 }
 
 /// Tells of the fault whose handler a Cortex-M has not left when its emulator ended.
-pub(super) fn at_end(seen: &Exceptions) -> Option<FaultSighting> {
+pub(crate) fn at_end(seen: &Exceptions) -> Option<FaultSighting> {
     let fault = seen.open.iter().rev().map(|open| open.number).find(|&number| is_fault(number))?;
-    let name = format!("{}, from whose handler the target has ended", exception_name(fault));
-    Some(FaultSighting { name, proven: true, taken: Some(seen.faults) })
+    Some(FaultSighting { name: ended_in_handler(fault), proven: true, taken: Some(seen.faults) })
+}
+
+/// Names a fault whose handler has ended the program.
+pub(crate) fn ended_in_handler(fault: u32) -> String {
+    format!("{}, from whose handler the target has ended", exception_name(fault))
 }
 
 /// Calls that follow each other, from which on they may be one that is never answered.

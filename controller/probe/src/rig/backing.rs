@@ -6,6 +6,7 @@ use std::sync::Arc;
 use jig_drivers::qemu::Machine;
 use jig_model::Cause;
 use jig_model::event::BoardEvent;
+use jig_model::post_mortem::FaultSighting;
 use jig_model::profile::{BoardProfile, MemoryKind as ProfileMemory};
 use jig_model::protocol::{DriverError, Power, PowerState, SharedSink};
 use tokio::task::spawn_blocking;
@@ -13,6 +14,7 @@ use tokio::task::spawn_blocking;
 use super::look::{identify, is_cortex_m};
 use super::parked::{self, Parked};
 use super::sink::EmulatorSink;
+use crate::fault_watch::at_end;
 use crate::{
     AttachOptions, Attached, ChipMemoryKind, CoreState, Leave, MemoryRange, ProbeError,
     ProbeHandle, ProbeSource, VirtualBoard, VirtualBoardError,
@@ -131,6 +133,13 @@ impl Backing {
         // The rig is told by the emulator's owner.
         let _ = spawn_blocking(move || machine.how_it_ended()).await;
         backing.seen.ended()
+    }
+
+    /// Tells of the fault in whose handler the program has ended its emulator.
+    pub(super) async fn fault_at_end(&mut self) -> Result<Option<FaultSighting>, DriverError> {
+        let Self::Emulated(backing) = self else { return Ok(None) };
+        let seen = backing.machine.last_exceptions().await?;
+        Ok(seen.as_ref().and_then(at_end))
     }
 
     /// Tells whether the emulator reports resets of the target.

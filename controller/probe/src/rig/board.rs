@@ -24,8 +24,8 @@ use super::look::{
 use super::open_fault::OpenFault;
 use super::probed_core::ProbedCore;
 use super::progress::DeployProgress;
-use crate::debug_info::exception_name;
-use crate::fault_watch::{standing_fault, stands_where_it_failed, told};
+use crate::debug_info::{exception_name, is_fault};
+use crate::fault_watch::{ended_in_handler, standing_fault, stands_where_it_failed, told};
 use crate::post_mortem::Since;
 use crate::{
     Attached, Cancel, CoreKind, CoreSnapshot, CoreState, FlashRequest, Payload, ProbeError,
@@ -67,6 +67,8 @@ struct Live {
     fault: Option<CoreSnapshot>,
     faults: u32,
     lock_up_told: bool,
+    /// The fault in whose handler the target has ended itself; the core stands there.
+    ended_in: Option<u32>,
     /// The probe or the board has gone.
     gone: bool,
 }
@@ -472,6 +474,8 @@ impl BoardOwner {
         live.rest = SOON;
         if let Some(code) = hosted.exit {
             live.look_at = None;
+            live.ended_in =
+                Some(active_exception(&live.handle).await?).filter(|&number| is_fault(number));
             self.consoles.arrived().await;
             self.consoles.empty(&live.handle).await?;
             self.sink.drained().await;
@@ -498,11 +502,15 @@ impl BoardOwner {
     /// this boot; it goes on meanwhile. A core that was followed tells for sure, which the post-mortem
     /// does.
     async fn current_fault(&mut self) -> Result<Option<FaultSighting>, DriverError> {
+        if self.backing.ended() {
+            return self.backing.fault_at_end().await;
+        }
         let Some(live) = self.live.as_ref().filter(|live| live.cortex_m && !live.gone) else {
             return Ok(None);
         };
-        if self.backing.ended() {
-            return Ok(None);
+        if let Some(fault) = live.ended_in {
+            let (name, taken) = (ended_in_handler(fault), Some(live.faults));
+            return Ok(Some(FaultSighting { name, proven: true, taken }));
         }
         let read = async {
             let number = active_exception(&live.handle).await?;
@@ -553,7 +561,9 @@ impl BoardOwner {
     ) -> Result<Option<PostMortem>, DriverError> {
         let Some(live) = &mut self.live else { return Ok(None) };
         live.look_at = None;
-        if request.why == Cause::CoreFault && !live.gone && !self.backing.ended() {
+        // A core that has ended in a handler must not go on: it would leave its own end.
+        let goes_on = !live.gone && live.ended_in.is_none() && !self.backing.ended();
+        if request.why == Cause::CoreFault && goes_on {
             return self.standing(request).await;
         }
         let mut since = Since::Standing;
@@ -603,6 +613,7 @@ impl Live {
             fault: None,
             faults: 0,
             lock_up_told: false,
+            ended_in: None,
             gone: false,
         }
     }
@@ -613,6 +624,7 @@ impl Live {
         self.fault = None;
         self.faults = 0;
         self.lock_up_told = false;
+        self.ended_in = None;
     }
 }
 

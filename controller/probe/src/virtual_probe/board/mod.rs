@@ -41,7 +41,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use jig_drivers::qemu::debug::{
-    ChannelError, DebugChannels, DebugMonitor, Gdb, GdbStats, Qtest, QtestStats,
+    ChannelError, DebugChannels, DebugMonitor, Gdb, GdbStats, LogItem, Qtest, QtestStats,
 };
 use jig_drivers::qemu::{AtLaunch, Machine};
 use jig_model::event::BoardEvent;
@@ -159,6 +159,9 @@ impl EmulatedBoard {
         if self.map.is_empty() {
             return Err(VirtualBoardError::NoMemoryMap);
         }
+        // So that it is known in which exception a program ends the emulator.
+        let logs = channels.monitor.log(&[LogItem::Exceptions]);
+        logs.map_err(VirtualBoardError::Channel)?;
         self.channels = Some(channels);
         self.state = CoreRunState::Halted;
         self.breakpoints.forget_inserted();
