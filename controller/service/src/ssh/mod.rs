@@ -1,0 +1,1 @@
+//! Connections to a program on another host over SSH.
