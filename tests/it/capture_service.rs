@@ -377,7 +377,8 @@ async fn a_program_attaches_to_a_captured_console() {
     let attach = |input, follow| {
         let (since_ms, quiet_ms) = (3_600_000, 0);
         let (place, console) = (place(), None);
-        Command::Attach(AttachCommand { place, console, since_ms, follow, input, quiet_ms })
+        let boot = None;
+        Command::Attach(AttachCommand { place, console, since_ms, follow, input, quiet_ms, boot })
     };
     let (events, mut told) = mpsc::unbounded_channel();
     let (events, stop) = (Arc::new(Told(events)), CancelToken::new());

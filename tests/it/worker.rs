@@ -84,7 +84,7 @@ fn a_worker_refuses_what_it_does_not_understand() {
     for (line, words) in [
         (r#"{"version":1,"say":{}}"#, "is of version 1"),
         (r#"{"version":0,"say":{}}"#, "is of version 0"),
-        (r#"{"version":3,"say":{"command":"levitate"}}"#, "no command"),
+        (r#"{"version":4,"say":{"command":"levitate"}}"#, "no command"),
         ("", "no command"),
     ] {
         let ran = worker(&workshop, line).finish();

@@ -68,12 +68,12 @@ const BACK: Duration = Duration::from_secs(60);
 impl ConsoleArgs {
     /// Returns the command that attaches to a console; none where an image is to be booted.
     /// `older` shows older output although no option says so.
-    pub(crate) fn attach_command(
+    pub(crate) fn console_command(
         &self,
         console: &ConsoleName,
         quiet: Duration,
         older: bool,
-    ) -> Option<Command> {
+    ) -> Command {
         let AttachArgs { listen_only, since, follow, take, .. } = &self.attach;
         let back = if older { BACK } else { Duration::ZERO };
         let command = AttachCommand {
@@ -91,8 +91,12 @@ impl ConsoleArgs {
                 (false, false) => AttachInput::Send,
             },
             quiet_ms: ms(quiet),
+            boot: (!self.attach.wants_a_live_one()).then(|| self.boot(console, quiet)),
         };
-        self.image.is_none().then_some(Command::Attach(command))
+        match self.image {
+            None => Command::Attach(command),
+            Some(_) => Command::Console(self.boot(console, quiet)),
+        }
     }
 
     /// Returns the command that controls the serial line, if that is asked for.
@@ -111,13 +115,13 @@ impl ConsoleArgs {
     }
 
     /// Returns the command that boots the board.
-    pub(crate) fn boot_command(&self, console: &ConsoleName, quiet: Duration) -> Command {
-        Command::Console(ConsoleCommand {
+    fn boot(&self, console: &ConsoleName, quiet: Duration) -> ConsoleCommand {
+        ConsoleCommand {
             place: self.target.board.clone(),
             image: self.image.clone(),
             console: Some(console.clone()),
             quiet_ms: ms(quiet),
-        })
+        }
     }
 }
 
@@ -168,8 +172,8 @@ mod tests {
             CliCommand::Console(args) => {
                 let (console, quiet) = ("u".parse().unwrap(), Duration::from_secs(1));
                 let line = args.line_command(&console);
-                let attach = args.attach_command(&console, quiet, args.shows_older(true, true));
-                line.or(attach).unwrap_or_else(|| args.boot_command(&console, quiet))
+                let older = args.shows_older(true, true);
+                line.unwrap_or_else(|| args.console_command(&console, quiet, older))
             }
             CliCommand::Recover(args) => args.command(),
             CliCommand::Power(args) => args.command(args.place().unwrap().clone()),

@@ -5,16 +5,19 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
 use jig_lab::LabConfig;
-use jig_model::PlaceName;
 pub(super) use jig_model::document::parse_duration as duration;
 use jig_model::document::{QuantityError, parse_size};
+use jig_model::{Fault, PlaceName};
+
+use super::rig_name::RigName;
+use crate::failure::Failure;
 
 /// Options every command knows.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Common {
-    /// Rig file that says what this lab has
-    #[arg(long, global = true, value_name = "FILE", env = "JIG_RIG", value_hint = ValueHint::FilePath)]
-    pub(crate) rig: Option<PathBuf>,
+    /// Rig file that says what this lab has, or a rig elsewhere: unix:SOCKET
+    #[arg(long, global = true, value_name = "RIG", env = "JIG_RIG", value_hint = ValueHint::FilePath)]
+    pub(crate) rig: Option<RigName>,
     /// Folder of the runs
     #[arg(long, global = true, value_name = "DIR", env = "JIG_RUNS", value_hint = ValueHint::DirPath)]
     pub(crate) runs: Option<PathBuf>,
@@ -36,10 +39,25 @@ pub(crate) struct Common {
 }
 
 impl Common {
-    /// Says where the rig is described and its runs are kept.
-    pub(crate) fn lab(&self) -> LabConfig {
+    /// Says where the rig is described and its runs are kept; it has to be the rig of this host.
+    pub(crate) fn lab(&self) -> Result<LabConfig, Failure> {
+        match &self.rig {
+            None | Some(RigName::File(_)) => Ok(self.own_lab()),
+            Some(RigName::Socket(_)) => {
+                let words = "this verb works on the rig of this host, not on one elsewhere";
+                Err(Failure::new(Fault::Usage, words).help("run it at the rig's host"))
+            }
+        }
+    }
+
+    /// Says where the rig of this host is described and its runs are kept.
+    pub(crate) fn own_lab(&self) -> LabConfig {
+        let rig = match &self.rig {
+            Some(RigName::File(file)) => Some(file.clone()),
+            None | Some(RigName::Socket(_)) => None,
+        };
         LabConfig {
-            rig: self.rig.clone(),
+            rig,
             boards: self.boards.clone(),
             runs: self.runs.clone(),
             ..LabConfig::default()
@@ -48,7 +66,8 @@ impl Common {
 
     /// Returns the options that let another `jig` see the same rig.
     pub(crate) fn again(&self) -> Vec<OsString> {
-        let named = [("--rig", &self.rig), ("--runs", &self.runs), ("--boards", &self.boards)];
+        let rig = self.own_lab().rig;
+        let named = [("--rig", &rig), ("--runs", &self.runs), ("--boards", &self.boards)];
         let mut args: Vec<OsString> = Vec::new();
         for (option, path) in named {
             args.extend(path.iter().flat_map(|path| [option.into(), path.clone().into()]));

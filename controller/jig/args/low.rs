@@ -74,7 +74,9 @@ pub(crate) enum CliCommand {
     Serve(ServeArgs),
     /// Carry out one command of another program: a line of JSON on standard input
     #[command(hide = true)]
-    Worker,
+    Worker(WorkerArgs),
+    /// Serve the rig of this host to one caller, such as one that comes over SSH
+    Rpc(RpcArgs),
     /// List board profiles and places, and where each came from
     Boards,
     /// Prove that a place works, or recover it step by step until it does
@@ -152,6 +154,25 @@ pub(crate) enum CliCommand {
         #[arg(value_hint = ValueHint::DirPath)]
         dir: PathBuf,
     },
+}
+
+/// Arguments of `jig rpc`.
+#[derive(Debug, Args)]
+pub(crate) struct RpcArgs {
+    /// Speak on standard input and output
+    #[arg(long, required = true)]
+    pub(crate) stdio: bool,
+    /// As whom the caller acts, in records; this user without it
+    #[arg(long = "as", value_name = "NAME")]
+    pub(crate) identity: Option<String>,
+}
+
+/// Arguments of `jig worker`.
+#[derive(Debug, Args)]
+pub(crate) struct WorkerArgs {
+    /// Carry out the job in this folder
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) job: Option<PathBuf>,
 }
 
 /// Arguments of `jig serve`.

@@ -10,6 +10,7 @@ mod low;
 mod power;
 mod probe;
 mod repair;
+mod rig_name;
 mod run;
 
 pub(crate) use command::ms;
@@ -21,4 +22,5 @@ pub(crate) use low::*;
 pub(crate) use power::*;
 pub(crate) use probe::*;
 pub(crate) use repair::*;
+pub(crate) use rig_name::RigName;
 pub(crate) use run::*;

@@ -21,7 +21,7 @@ use crate::render::{Screen, Style, TextTable, one_line};
 /// of the place, by their names in a rig file. A place without a canary of its own has null there;
 /// so has `deploy` where nothing puts an image on the board, and health that cannot be read.
 pub(crate) fn boards(common: &Common, screen: &Screen) -> Result<u8, Failure> {
-    let catalogue = Catalogue::load(&common.lab())?;
+    let catalogue = Catalogue::load(&common.lab()?)?;
     let health = Health::read(&catalogue);
     if screen.json() {
         screen.out_json(&as_json(&catalogue, &health));

@@ -8,7 +8,6 @@ use std::io::{self, IsTerminal as _};
 use std::sync::Arc;
 use std::time::Duration;
 
-use jig_lab::{AttachError, CommandError, Lab};
 use jig_model::command::{CommandEvent, EventSink, InputLoss, Reply};
 use jig_model::protocol::LineControl;
 use jig_model::{ConsoleName, Fault, VerdictKind, exit};
@@ -19,7 +18,7 @@ use serde_json::json;
 use self::typed::TypedInput;
 use self::view::ConsoleView;
 use super::execute::{ended_run, execute, unexpected, until_signalled};
-use super::open_lab;
+use super::rig::OpenRig;
 use crate::args::{Common, ConsoleArgs, RawMode};
 use crate::failure::Failure;
 use crate::render::{Screen, show_verdict};
@@ -38,11 +37,13 @@ pub(crate) fn console(common: &Common, screen: &Screen, args: ConsoleArgs) -> Re
         let words = "--line-end has no effect with --raw, which passes keys as they are typed";
         return Err(Failure::new(Fault::Usage, words).help("use --raw=bytes, or no --raw"));
     }
-    let lab = open_lab(common)?;
-    let (_, profile) = lab.catalogue().place(&args.target.board)?;
-    let wanted = args.console.clone().unwrap_or_else(|| profile.primary_console().clone());
+    let rig = OpenRig::open(common)?;
+    let wanted = match &args.console {
+        Some(console) => console.clone(),
+        None => rig.primary_console(&args.target.board)?,
+    };
     if let Some(command) = args.line_command(&wanted) {
-        return match execute(&lab, command, Arc::new(LineEvents(screen.clone())))? {
+        return match execute(&rig, command, Arc::new(LineEvents(screen.clone())))? {
             Reply::Ended(_) => Ok(exit::PASS),
             _ => Err(unexpected()),
         };
@@ -50,28 +51,18 @@ pub(crate) fn console(common: &Common, screen: &Screen, args: ConsoleArgs) -> Re
     let quiet = if io::stdin().is_terminal() { Duration::ZERO } else { QUIET };
     let typed = Arc::new(TypedInput::new(&args));
     let reply = until_signalled(async |cancel| {
-        let session = |end| Session::new(screen, &args, &wanted, &typed, end);
         let older = args.shows_older(io::stdin().is_terminal(), io::stdout().is_terminal());
-        if let Some(command) = args.attach_command(&wanted, quiet, older) {
-            let events = Arc::new(session(cancel.clone()));
-            let ended = lab.execute_with_input(command, typed.receiver(), events, cancel.clone());
-            match ended.await {
-                Err(CommandError::Attach(AttachError::NotCaptured { .. }))
-                    if !args.attach.wants_a_live_one() => {}
-                ended => return Ok(ended?),
-            }
-        }
-        let (command, events) = (args.boot_command(&wanted, quiet), session(cancel.clone()));
-        let events = Arc::new(events);
+        let command = args.console_command(&wanted, quiet, older);
+        let events = Arc::new(Session::new(screen, &args, &wanted, &typed, cancel.clone()));
         let (shown, input) = (Arc::clone(&events), typed.receiver());
-        let ended = lab.execute_with_input(command, input, events, cancel).await;
+        let ended = rig.execute(command, input, events, cancel).await;
         shown.view.finish();
-        Ok(ended?)
+        ended
     });
     typed.restore_terminal();
     let code = match reply? {
         Reply::Ended(_) => exit::PASS,
-        reply => show_run(&lab, screen, reply)?,
+        reply => show_run(&rig, screen, reply)?,
     };
     // A pipe that was not read to its end must not look like a session that went well.
     match typed.take_loss() {
@@ -80,8 +71,8 @@ pub(crate) fn console(common: &Common, screen: &Screen, args: ConsoleArgs) -> Re
     }
 }
 
-fn show_run(lab: &Lab, screen: &Screen, reply: Reply) -> Result<u8, Failure> {
-    let (_, record) = ended_run(lab, screen, reply)?;
+fn show_run(rig: &OpenRig, screen: &Screen, reply: Reply) -> Result<u8, Failure> {
+    let (_, record) = ended_run(rig, screen, reply)?;
     match record.verdict.as_ref().map(|v| v.kind) {
         // Ending the session is how it should end.
         Some(VerdictKind::Cancelled | VerdictKind::Pass) | None => Ok(exit::PASS),

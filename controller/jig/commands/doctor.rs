@@ -62,7 +62,7 @@ pub(crate) fn doctor(common: &Common, screen: &Screen) -> Result<u8, Failure> {
     let mut findings = Vec::new();
     let progress = screen.progress();
     progress.set("looking at this host");
-    match Catalogue::load(&common.lab()) {
+    match Catalogue::load(&common.own_lab()) {
         Ok(catalogue) => {
             findings.push(rig(&catalogue));
             findings.extend(programs::look(&catalogue));

@@ -3,13 +3,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use jig_lab::Lab;
 use jig_model::Fault;
 use jig_model::command::{Command, EventSink, Reply, RunReply};
 use jig_rig::store::{RunDir, RunEntry, RunRecord, RunStore};
 use jig_rig::workflow::CancelToken;
 use tokio::runtime::Runtime;
+use tokio::sync::mpsc;
 
+use super::rig::OpenRig;
 use super::stop::cancel_on_signals;
 use crate::failure::Failure;
 use crate::render::Screen;
@@ -25,11 +26,12 @@ pub(crate) fn runtime() -> Result<Runtime, Failure> {
 
 /// Carries out a command; a signal cancels it.
 pub(crate) fn execute(
-    lab: &Lab,
+    rig: &OpenRig,
     command: Command,
     events: Arc<dyn EventSink>,
 ) -> Result<Reply, Failure> {
-    until_signalled(async |cancel| Ok(lab.execute(command, events, cancel).await?))
+    let (_, none) = mpsc::channel(1);
+    until_signalled(async |cancel| rig.execute(command, none, events, cancel).await)
 }
 
 /// Does something within a runtime. The first signal asks it to stop in order; a repeated one ends
@@ -52,7 +54,7 @@ pub(crate) fn until_signalled<T>(
 
 /// Takes the answer to a command that makes a run, and opens the run.
 pub(crate) fn ended_run(
-    lab: &Lab,
+    rig: &OpenRig,
     screen: &Screen,
     reply: Reply,
 ) -> Result<(RunDir, RunRecord), Failure> {
@@ -61,7 +63,7 @@ pub(crate) fn ended_run(
         screen.say(&format!("--inject {fault} has not struck: its moment did not come"));
     }
     // The folder of runs, or where a run is kept that lost its own.
-    let runs = dir.parent().map_or_else(|| lab.catalogue().runs_dir(), Path::to_owned);
+    let runs = dir.parent().map_or_else(|| rig.runs_dir(), Path::to_owned);
     let RunEntry { dir, record, .. } = RunStore::new(runs).open(run.as_str())?;
     Ok((dir, record?))
 }

@@ -19,6 +19,8 @@ pub(crate) mod profile;
 pub(crate) mod recover;
 pub(crate) mod repair;
 mod report_file;
+mod rig;
+pub(crate) mod rpc;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod serve;
@@ -36,6 +38,6 @@ use crate::failure::Failure;
 /// Opens the rig of this host; the person at the terminal switches what only a person can.
 pub(crate) fn open_lab(common: &Common) -> Result<Lab, Failure> {
     let program = std::env::current_exe().ok();
-    let config = LabConfig { program, ..common.lab() };
+    let config = LabConfig { program, ..common.lab()? };
     Ok(Lab::open(&config)?.asking(Arc::new(power::Terminal)))
 }

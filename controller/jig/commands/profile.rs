@@ -23,7 +23,7 @@ pub(crate) fn profile(
     match command {
         ProfileCommand::Check { files } => check(common, screen, &files),
         ProfileCommand::Show { board } => {
-            let profile = Catalogue::load(&common.lab())?.profile(&board)?;
+            let profile = Catalogue::load(&common.lab()?)?.profile(&board)?;
             if screen.json() {
                 screen.out_json(&*profile);
             } else {
@@ -75,7 +75,7 @@ fn kind_of(path: &Path, text: &str) -> Kind {
 }
 
 fn check(common: &Common, screen: &Screen, files: &[PathBuf]) -> Result<u8, Failure> {
-    let Boards { mut profiles, fault_sets, mut bad } = Boards::around(&common.lab(), files)?;
+    let Boards { mut profiles, fault_sets, mut bad } = Boards::around(&common.lab()?, files)?;
     let mut rig_file = false;
     for path in files {
         let Ok(Source { origin, text }) = read(path) else { continue };

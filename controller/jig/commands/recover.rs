@@ -9,7 +9,7 @@ use jig_rig::report::{RunReport, json};
 use serde_json::json as value;
 
 use super::execute::{ended_run, execute, unexpected};
-use super::open_lab;
+use super::rig::OpenRig;
 use crate::args::{Common, RecoverArgs};
 use crate::failure::Failure;
 use crate::render::{LiveView, Screen, Style, TextTable, one_line, show_verdict};
@@ -19,18 +19,18 @@ use crate::render::{LiveView, Screen, Style, TextTable, one_line, show_verdict};
 /// JSON of a recovery: as of a run. JSON of `--dry-run`: `{"place","timeout_ms","ladder":[{"step",
 /// "budget_ms","skip"}]}`; a step with `skip` is not taken there, for that reason.
 pub(crate) fn recover(common: &Common, screen: &Screen, args: RecoverArgs) -> Result<u8, Failure> {
-    let (lab, command) = (open_lab(common)?, args.command());
+    let (rig, command) = (OpenRig::open(common)?, args.command());
     if args.dry_run {
-        let Reply::RecoverySteps(steps) = execute(&lab, command, Arc::new(screen.clone()))? else {
+        let Reply::RecoverySteps(steps) = execute(&rig, command, Arc::new(screen.clone()))? else {
             return Err(unexpected());
         };
         show_ladder(screen, &steps);
         return Ok(exit::PASS);
     }
     let view = Arc::new(LiveView::new(screen, 2));
-    let reply = execute(&lab, command, view.clone());
+    let reply = execute(&rig, command, view.clone());
     view.finish();
-    let (_, record) = ended_run(&lab, screen, reply?)?;
+    let (_, record) = ended_run(&rig, screen, reply?)?;
     let report = RunReport::of(&record);
     if screen.json() {
         let text = json(&report).map_err(|e| Failure::of(jig_model::Fault::Bug, &e))?;

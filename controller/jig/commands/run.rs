@@ -16,8 +16,8 @@ use jig_rig::store::{RunDir, RunRecord, read_whole};
 
 use super::coverage;
 use super::execute::{ended_run, execute};
-use super::open_lab;
 use super::report_file::{self, is_standard_output};
+use super::rig::OpenRig;
 use crate::args::{Common, ReportArgs, ReportFormatArg, ReportRequest, RunArgs, TestArgs};
 use crate::failure::Failure;
 use crate::render::{LiveView, Screen, show_verdict};
@@ -48,11 +48,11 @@ fn carry_out(
     // First: a run must not be wasted on what cannot be read or written.
     let baseline = reports.baseline.as_deref().map(read_baseline).transpose()?;
     check_reports(&reports.report)?;
-    let lab = open_lab(common)?;
+    let rig = OpenRig::open(common)?;
     let view = Arc::new(LiveView::new(screen, reports.repeat));
-    let reply = execute(&lab, command, view.clone());
+    let reply = execute(&rig, command, view.clone());
     view.finish();
-    let (dir, record) = ended_run(&lab, screen, reply?)?;
+    let (dir, record) = ended_run(&rig, screen, reply?)?;
     let report = RunReport::of(&record);
     keep_reports(&dir, &report);
     let (shown, files): (Vec<_>, Vec<_>) =

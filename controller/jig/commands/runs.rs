@@ -30,7 +30,7 @@ pub(crate) fn runs(
     // With the folder given, what the rig file says does not matter, nor whether it is right.
     let store = || match &common.runs {
         Some(dir) => Ok::<_, Failure>(RunStore::new(dir)),
-        None => Ok(RunStore::new(Catalogue::load(&common.lab())?.runs_dir())),
+        None => Ok(RunStore::new(Catalogue::load(&common.lab()?)?.runs_dir())),
     };
     match command.unwrap_or(RunsCommand::List) {
         RunsCommand::List => list::list(screen, &store()?),
@@ -42,7 +42,7 @@ pub(crate) fn runs(
             if given != Retention::default() && common.runs.is_some() {
                 return prune(screen, &store()?, given);
             }
-            let catalogue = Catalogue::load(&common.lab())?;
+            let catalogue = Catalogue::load(&common.lab()?)?;
             // What is typed replaces what the rig file says; mixing them would surprise.
             let keep = if given == Retention::default() { catalogue.retention() } else { given };
             if keep == Retention::default() {

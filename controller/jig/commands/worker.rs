@@ -1,12 +1,14 @@
 //! `jig worker`: carries out one command for another program.
 //!
-//! The command is one line on standard input; standard output has a line for each event and,
+//! The command is one line on standard input, or that of a job's folder; standard output has a line for each event and,
 //! as the last one, the reply or the refusal ([`jig_model::command`]). A line that cannot be
 //! written is dropped, and the command is brought to its end. If the reader has gone, the exit code
 //! stays that of the command; if the output was lost otherwise (a full disk), it is never that of a
 //! pass.
 
+use std::convert::Infallible;
 use std::io::{self, BufRead as _, Read as _};
+use std::path::Path;
 use std::sync::Arc;
 
 use jig_lab::Lab;
@@ -14,15 +16,24 @@ use jig_model::command::{
     Command, CommandEvent, EventSink, LineError, MOST_LINE, Refusal, Reply, WorkerLine, to_line,
 };
 use jig_model::{Fault, Problems, exit};
+use jig_service::jobs::{Job, JobOrder, JobOrders};
+use tokio::sync::mpsc;
 
-use super::execute::execute;
-use crate::args::Common;
+use super::execute::until_signalled;
+use crate::args::{Common, WorkerArgs};
 use crate::failure::{Failure, chain};
 use crate::render::Screen;
 
-/// Carries out the command on standard input. Ends with the exit code of its run.
-pub(crate) fn worker(common: &Common, screen: &Screen) -> u8 {
-    let (last, code) = match carry_out(common, screen) {
+/// Pieces of input that may wait for the command.
+const WAITING_INPUT: usize = 16;
+
+/// Carries out the command on standard input, or a job. Ends with the exit code of its run.
+pub(crate) fn worker(common: &Common, screen: &Screen, args: WorkerArgs) -> u8 {
+    let carried_out = match &args.job {
+        None => carry_out(common, screen),
+        Some(folder) => carry_out_job(common, screen, folder),
+    };
+    let (last, code) = match carried_out {
         Ok(reply) => {
             let code = match &reply {
                 Reply::Run(ended) => ended.exit_code,
@@ -67,7 +78,49 @@ fn carry_out(common: &Common, screen: &Screen) -> Result<Reply, Failure> {
     let command = Command::from_line(line.trim_ascii_end()).map_err(|error| {
         Failure::new(Fault::Usage, format!("this is no command: {}", chain(&error)))
     })?;
-    execute(&Lab::open(&common.lab())?, command, Arc::new(EventLines(screen.clone())))
+    let lab = Lab::open(&common.lab()?)?;
+    let events = Arc::new(EventLines(screen.clone()));
+    until_signalled(async |cancel| Ok(lab.execute(command, events, cancel).await?))
+}
+
+/// Carries out a job: its folder has the command, and the FIFO by which it gets input.
+fn carry_out_job(common: &Common, screen: &Screen, folder: &Path) -> Result<Reply, Failure> {
+    let job = Job::in_folder(folder).ok_or_else(|| {
+        Failure::new(Fault::Usage, format!("{} is no folder of a job", folder.display()))
+    })?;
+    let command = job.spec().map_err(|error| Failure::of(error.fault(), &error))?.command;
+    let lab = Lab::open(&common.lab()?)?;
+    let events = Arc::new(EventLines(screen.clone()));
+    until_signalled(async |cancel| {
+        let mut orders =
+            JobOrders::listen(folder).map_err(|error| Failure::of(Fault::Lab, &error))?;
+        let (sender, input) = mpsc::channel(WAITING_INPUT);
+        let mut sender = Some(sender);
+        let asked = cancel.clone();
+        let listen = async {
+            loop {
+                match orders.next().await {
+                    Ok(JobOrder::Input(bytes)) => {
+                        if let Some(sender) = &sender {
+                            // A command that takes no input any more has said so.
+                            let _ = sender.send(bytes).await;
+                        }
+                    }
+                    Ok(JobOrder::End) => sender = None,
+                    Ok(JobOrder::Cancel) => asked.cancel(),
+                    Err(error) => {
+                        tracing::warn!(error = chain(&error), "the job takes no more orders");
+                        return std::future::pending::<Infallible>().await;
+                    }
+                }
+            }
+        };
+        tokio::select! {
+            biased;
+            ended = lab.execute_with_input(command, input, events, cancel) => Ok(ended?),
+            never = listen => match never {},
+        }
+    })
 }
 
 /// Writes events on standard output.

@@ -140,11 +140,11 @@ struct PlaceConsole<'l> {
 
 impl Lab {
     /// Tells what a console prints and sends input to it, until the input ends or the caller
-    /// cancels.
+    /// cancels. The input is taken once the command is attached.
     pub(crate) async fn attach(
         &self,
         command: AttachCommand,
-        input: mpsc::Receiver<Vec<u8>>,
+        input: &mut Option<mpsc::Receiver<Vec<u8>>>,
         events: &dyn EventSink,
         cancel: &CancelToken,
     ) -> Result<Reply, AttachError> {
@@ -178,7 +178,7 @@ impl Lab {
         let sender = InputSender { writer, ..InputSender::default() };
         let output = LogOutput::new(&console, since);
         let follow = follow != AttachFollow::Logged;
-        let input = (wanted != AttachInput::None).then_some(input);
+        let input = input.take().filter(|_| wanted != AttachInput::None);
         let session = AttachSession { events, output, follow, input, sender, quiet };
         tokio::select! {
             ended = session.run() => ended?,

@@ -186,7 +186,8 @@ impl Catalogue {
         Some(Canary { image, ..canary.clone() })
     }
 
-    fn state(&self) -> PathBuf {
+    /// Returns where what outlives a command is kept.
+    pub fn state(&self) -> PathBuf {
         self.state.clone().unwrap_or_else(|| self.around.state())
     }
 

@@ -141,7 +141,17 @@ impl Lab {
                 self.run_with(here, plan, image, options, events, cancel).await?
             }
             Command::Console(console) => self.converse(console, input, events, cancel).await?,
-            Command::Attach(attach) => self.attach(attach, input, &*events, &cancel).await?,
+            Command::Attach(mut attach) => {
+                let boot = attach.boot.take();
+                let mut input = Some(input);
+                let attached = self.attach(attach, &mut input, &*events, &cancel).await;
+                match (attached, boot, input) {
+                    (Err(AttachError::NotCaptured { .. }), Some(boot), Some(input)) => {
+                        self.converse(boot, input, events, cancel).await?
+                    }
+                    (attached, ..) => attached?,
+                }
+            }
             Command::LineControl(line) => self.control_line(line, &*events, &cancel).await?,
             Command::Recover(RecoverCommand { place, extent }) => {
                 let extent = match extent {

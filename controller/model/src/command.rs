@@ -7,6 +7,7 @@ mod ask;
 mod attach;
 mod debug;
 mod event;
+mod files;
 mod hex_bytes;
 mod line;
 mod reply;
@@ -29,6 +30,7 @@ pub use debug::{
     ServeProbeCommand,
 };
 pub use event::{CommandEvent, EventSink, RttChannelInfo, SweptRun};
+pub use files::CommandFiles;
 pub use line::{LineError, MOST_LINE, VERSION, WorkerLine, to_line};
 pub use reply::{
     CheckReply, EmulatedPowerReply, PowerExplained, PowerReply, RecoveryStepsReply, Refusal, Reply,

@@ -3,4 +3,8 @@
 //! **Invariant: no verdict and no board.** It carries commands, events and files between a caller
 //! and the rig's host; what a command does is the business of `lab`.
 
+pub mod client;
+pub mod jobs;
+pub mod protocol;
+pub mod server;
 pub mod ssh;

@@ -34,7 +34,7 @@ pub(crate) fn discover(
     let probes = runtime.block_on(list_probes());
     let probes = probes.map_err(|error| Failure::of(error.fault(), &error))?;
     // A broken rig file may be the reason for this command.
-    let (served, boards) = match Catalogue::load(&common.lab()) {
+    let (served, boards) = match Catalogue::load(&common.own_lab()) {
         Ok(catalogue) => {
             let served = served_places(&catalogue)?.into_iter();
             let served = served.map(|served| (served.place, served.selector)).collect();

@@ -19,7 +19,7 @@ use crate::render::{Screen, one_line};
 /// `{"outlet":{"device","outlet"}}`;
 /// `about` is the device as it is understood, and names secrets only by where they are kept.
 pub(super) fn show(
-    catalogue: &Catalogue,
+    catalogue: Option<&Catalogue>,
     screen: &Screen,
     reply: &PowerExplained,
 ) -> Result<(), Failure> {
@@ -27,12 +27,14 @@ pub(super) fn show(
         screen.out_json(reply);
         return Ok(());
     }
-    let (place, _) = catalogue.place(&reply.place)?;
+    let place = catalogue.map(|catalogue| catalogue.place(&reply.place)).transpose()?;
+    let place = place.map(|(place, _)| place);
     let line = |what: &str, words: String| screen.out(&format!("{what:<11} {}", one_line(&words)));
     let ms = Duration::from_millis;
     let device = &reply.device;
     line("place", reply.place.to_string());
-    let declared = catalogue.near(&reply.declared_in);
+    let declared = &reply.declared_in;
+    let declared = catalogue.map_or(declared.as_str(), |catalogue| catalogue.near(declared));
     let switched = outlet(device, &reply.outlet);
     line("switched by", format!("{switched}, a {} device of {declared}", reply.driver));
     if reply.shared_with.is_empty() {
@@ -43,7 +45,7 @@ pub(super) fn show(
         let state = who.map_or("free now".to_owned(), |who| format!("in use by {who}"));
         line("shared with", format!("{}: {state}", other.place));
     }
-    line("sense", sense_words(reply, &place));
+    line("sense", sense_words(reply, place.as_ref()));
     if let Some(hub) = &reply.hub {
         let others = match reply.hub_neighbours.as_slice() {
             [] => "no other place".to_owned(),
@@ -59,13 +61,16 @@ pub(super) fn show(
 }
 
 /// Names the power sense, and why it was chosen if the rig file names none.
-fn sense_words(reply: &PowerExplained, place: &Place) -> String {
+/// Says what senses the power; `place` is known where the rig is that of this host.
+fn sense_words(reply: &PowerExplained, place: Option<&Place>) -> String {
     let device = &reply.device;
-    let named = place.power.as_ref().is_some_and(|power| power.sense.is_some());
+    let power = place.and_then(|place| place.power.as_ref());
+    let named = power.is_some_and(|power| power.sense.is_some());
     match &reply.sense {
         PlaceSense::Outlet(sense) => outlet(&sense.device, &sense.outlet),
         PlaceSense::Console => {
-            let names: Vec<&str> = place.consoles.iter().map(|c| c.console.as_str()).collect();
+            let consoles = place.into_iter().flat_map(|place| &place.consoles);
+            let names: Vec<&str> = consoles.map(|c| c.console.as_str()).collect();
             format!("console {}: what prints has power", names.join(", "))
         }
         PlaceSense::DebugPort if named => "the debug port: what answers has power".to_owned(),

@@ -14,7 +14,7 @@ use jig_model::{DeviceName, Fault, exit};
 
 pub(crate) use self::human::Terminal;
 use super::execute::{execute, unexpected};
-use super::open_lab;
+use super::rig::OpenRig;
 use crate::args::{Common, PowerArgs};
 use crate::failure::Failure;
 use crate::render::{Screen, one_line};
@@ -29,11 +29,11 @@ pub(crate) fn power(common: &Common, screen: &Screen, args: PowerArgs) -> Result
         return Err(Failure::new(Fault::Usage, "which board?").help("name it: --explain NAME"));
     };
     let command = args.command(place);
-    let lab = open_lab(common)?;
-    match execute(&lab, command, Arc::new(screen.clone()))? {
+    let rig = OpenRig::open(common)?;
+    match execute(&rig, command, Arc::new(screen.clone()))? {
         Reply::Power(reply) => show(screen, &reply),
         Reply::EmulatedPower(reply) => emulated::show(screen, &reply),
-        Reply::PowerExplained(reply) => explain::show(lab.catalogue(), screen, &reply)?,
+        Reply::PowerExplained(reply) => explain::show(rig.catalogue(), screen, &reply)?,
         _ => return Err(unexpected()),
     }
     Ok(exit::PASS)

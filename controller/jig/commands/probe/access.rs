@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use jig_lab::Lab;
 use jig_model::PlaceName;
 use jig_model::command::{Command, DebugAction, DebugCommand, EventSink, ProbeAccess, Reply};
 use jig_model::debug::WireProtocol;
@@ -10,13 +9,13 @@ use jig_probe::{AttachMode, options_from_env};
 
 use crate::args::{self, Common, ProbeTarget, ms};
 use crate::commands::execute::execute;
-use crate::commands::open_lab;
+use crate::commands::rig::OpenRig;
 use crate::failure::Failure;
 use crate::render::Screen;
 
 /// A board that a verb is about.
 pub(super) struct ProbedBoard {
-    pub(super) lab: Lab,
+    pub(super) rig: OpenRig,
     pub(super) place: PlaceName,
     pub(super) probe: ProbeAccess,
 }
@@ -26,10 +25,17 @@ impl ProbedBoard {
     /// The environment means the probe on the desk: never an emulated board, and no place that the
     /// rig file describes without a probe.
     pub(super) fn of(common: &Common, at: &ProbeTarget) -> Result<Self, Failure> {
-        let lab = open_lab(common)?;
-        let (place, _) = lab.catalogue().place(&at.target.board)?;
-        let described = place.flasher.is_some() || place.reset.is_some() || place.power.is_some();
-        let real = !place.is_emulated() && (place.has_probe() || !described);
+        let rig = OpenRig::open(common)?;
+        let real = match rig.catalogue() {
+            // The desk is here, and the rig is not.
+            None => false,
+            Some(catalogue) => {
+                let (place, _) = catalogue.place(&at.target.board)?;
+                let described =
+                    place.flasher.is_some() || place.reset.is_some() || place.power.is_some();
+                !place.is_emulated() && (place.has_probe() || !described)
+            }
+        };
         let lookup = |name: &str| std::env::var(name).ok().filter(|_| real);
         let (selector, named) =
             options_from_env(lookup).map_err(|error| Failure::of(error.fault(), &error))?;
@@ -47,7 +53,7 @@ impl ProbedBoard {
             allow_unlock: said.allow_unlock || named.allow_unlock,
             wait_ms: ms(said.wait),
         };
-        Ok(Self { lab, place: place.name, probe })
+        Ok(Self { rig, place: at.target.board.clone(), probe })
     }
 
     /// Tells whether anything is said of a debug probe.
@@ -70,7 +76,7 @@ pub(super) fn debug(
     events: Arc<dyn EventSink>,
 ) -> Result<Reply, Failure> {
     let board = ProbedBoard::of(common, at)?;
-    execute(&board.lab, board.command(action), events)
+    execute(&board.rig, board.command(action), events)
 }
 
 /// What only the common events of a command are shown of.

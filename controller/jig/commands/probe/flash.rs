@@ -29,11 +29,11 @@ pub(crate) fn flash(common: &Common, screen: &Screen, args: FlashArgs) -> Result
         true => FlashBy::Probe(how),
         false => FlashBy::Usual,
     };
-    let ProbedBoard { lab, place, probe } = board;
+    let ProbedBoard { rig, place, probe } = board;
     let command = Command::Flash(FlashImageCommand { place, probe, image, by });
     let view = Arc::new(FlashEvents { screen: screen.clone(), view: FlashView::new(screen) });
     let events = Arc::clone(&view);
-    let reply = execute(&lab, command, events);
+    let reply = execute(&rig, command, events);
     view.view.clear();
     let FlashReply { place, chip, attempts, report } = match reply? {
         Reply::Flashed(reply) => reply,
@@ -103,11 +103,11 @@ impl EventSink for FlashEvents {
 ///
 /// JSON: `{"place","chip","report":{"bytes","took"}}`; no report where the program was in RAM.
 pub(crate) fn erase(common: &Common, screen: &Screen, args: EraseArgs) -> Result<u8, Failure> {
-    let ProbedBoard { lab, place, probe } = ProbedBoard::of(common, &args.at)?;
+    let ProbedBoard { rig, place, probe } = ProbedBoard::of(common, &args.at)?;
     let command = Command::Erase(EraseCommand { place, probe, range: args.range });
     let view = Arc::new(EraseEvents { screen: screen.clone(), progress: screen.progress() });
     let events = Arc::clone(&view);
-    let reply = execute(&lab, command, events);
+    let reply = execute(&rig, command, events);
     view.progress.clear();
     let Reply::Erased(reply) = reply? else { return Err(unexpected()) };
     match &reply.report {

@@ -14,7 +14,7 @@ use crate::render::{Screen, Style, TextTable, one_line};
 ///
 /// JSON: `{"probes":[{"name","selector","kind","port","holder","accessible","place","chip"}]}`.
 pub(crate) fn probes(common: &Common, screen: &Screen) -> Result<u8, Failure> {
-    let catalogue = Catalogue::load(&common.lab())?;
+    let catalogue = Catalogue::load(&common.lab()?)?;
     let runtime = runtime()?;
     let real = runtime.block_on(list_probes());
     let real = real.map_err(|error| Failure::of(error.fault(), &error))?;

@@ -28,7 +28,7 @@ pub(crate) fn rtt(common: &Common, screen: &Screen, args: RttArgs) -> Result<u8,
     let reply = until_signalled(async |cancel| {
         let (screen, escaper) = (screen.clone(), Mutex::default());
         let events = Arc::new(RttEvents { screen, escaper, cancel: cancel.clone() });
-        Ok(board.lab.execute_with_input(command, lines(), events, cancel).await?)
+        board.rig.execute(command, lines(), events, cancel).await
     });
     match reply? {
         Reply::Ended(_) => Ok(exit::PASS),

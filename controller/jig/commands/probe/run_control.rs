@@ -23,9 +23,9 @@ pub(crate) fn reset(common: &Common, screen: &Screen, args: ResetArgs) -> Result
         true => ResetBy::Probe { halt: args.halt },
         false => ResetBy::Usual,
     };
-    let ProbedBoard { lab, place, probe } = board;
+    let ProbedBoard { rig, place, probe } = board;
     let command = Command::Reset(BoardResetCommand { place, probe, by });
-    let reply = execute(&lab, command, quiet(screen))?;
+    let reply = execute(&rig, command, quiet(screen))?;
     let Reply::Reset(reset) = reply else { return told(screen, reply) };
     if screen.json() {
         screen.out_json(&reset);

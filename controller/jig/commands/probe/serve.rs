@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::args::{Common, ProbeCommand, ms};
 use crate::commands::execute::{execute, unexpected};
-use crate::commands::open_lab;
+use crate::commands::rig::OpenRig;
 use crate::failure::Failure;
 use crate::render::Screen;
 
@@ -30,7 +30,7 @@ pub(crate) fn probe(
         wait_ms: ms(wait),
     });
     let events = Arc::new(ServeEvents { screen: screen.clone(), escapers: Mutex::default() });
-    match execute(&open_lab(common)?, command, events)? {
+    match execute(&OpenRig::open(common)?, command, events)? {
         Reply::Ended(_) => Ok(exit::PASS),
         _ => Err(unexpected()),
     }

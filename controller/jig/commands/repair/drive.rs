@@ -139,7 +139,7 @@ fn bind(
     let held_out = path.join(HELD_OUT).is_file().then(|| plan(HELD_OUT)).transpose()?;
     let policy = policy_of(path)?;
     let place: PlaceName = task.board.parse().map_err(|e| Failure::of(Fault::Profile, &e))?;
-    let given = common.lab();
+    let given = common.lab()?;
     let config = LabConfig {
         rig: given.rig.clone().or(origin.rig),
         boards: given.boards.clone().or(origin.boards),

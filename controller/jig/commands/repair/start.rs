@@ -71,7 +71,7 @@ pub(super) fn start(common: &Common, screen: &Screen, start: RepairStart) -> Res
         }
     }
     let (name, path) = make(&runs)?;
-    let lab = common.lab();
+    let lab = common.lab()?;
     let absolute =
         |path: Option<PathBuf>| path.map(|path| std::path::absolute(&path).unwrap_or(path));
     let origin = Origin { repo, rig: absolute(lab.rig), boards: absolute(lab.boards) };

@@ -43,7 +43,7 @@ pub(super) async fn rounds(
             _ = retries.tick() => {}
         }
         // Read again, because the rig file may have changed; its errors are reported elsewhere.
-        let Ok(catalogue) = Catalogue::load(&common.lab()) else { continue };
+        let Ok(catalogue) = Catalogue::load(&common.own_lab()) else { continue };
         // Emulated boards exist only during a run.
         let real = catalogue.rig.places.iter().filter(|at| !at.is_emulated());
         let names: Vec<PlaceName> = match every {

@@ -30,6 +30,7 @@ use jig_rig::capture_service::{
 };
 use jig_rig::console::{Stamp, escape};
 use jig_rig::workflow::CancelToken;
+use jig_service::server::RpcListener;
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
@@ -38,6 +39,7 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 use self::requests::ClientRequests;
 use self::rig_watch::RigWatch;
 use super::execute::runtime;
+use super::rpc::rig_host;
 use crate::args::{Common, ServeArgs};
 use crate::failure::{Failure, chain};
 use crate::render::Screen;
@@ -60,10 +62,10 @@ const MOST_CALLERS: usize = 256;
 
 /// Captures consoles until interrupted. Standard output has one line per event; with `--json` one
 /// object: `{"event":"console","at","place","console","end","state",...}`,
-/// `{"event":"ready","at","socket","consoles"}`, `{"event":"reloaded","at","began","changed",
+/// `{"event":"ready","at","socket","consoles","rig"}`, `{"event":"reloaded","at","began","changed",
 /// "ended"}`, `{"event":"rig_refused","at","error"}` or `{"event":"shared_port","at","error"}`.
 pub(crate) fn serve(common: &Common, args: ServeArgs) -> Result<u8, Failure> {
-    let catalogue = Catalogue::load(&common.lab())?;
+    let catalogue = Catalogue::load(&common.lab()?)?;
     let places = catalogue.places();
     let _lock = places.try_capture_lock().map_err(|error| {
         let words = escape(chain(&error).as_bytes());
@@ -92,6 +94,13 @@ async fn keep(
     let places = catalogue.places();
     let socket = places.capture_socket();
     let door = Door::open(&socket).map_err(|error| Failure::of(Fault::Lab, &error))?;
+    let rpc_socket = catalogue.state().join("rig.sock");
+    let callers_of_rig = RpcListener::open(&rpc_socket).map_err(|error| {
+        let words = format!("make the socket {}: {}", rpc_socket.display(), chain(&error));
+        Failure::new(Fault::Lab, words)
+    })?;
+    let host = Arc::new(rig_host(common)?);
+    let mut rig_calls = pin!(callers_of_rig.run(host));
     let began = Instant::now();
     let clock = Arc::new(move || Stamp {
         mono_ns: u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX),
@@ -109,7 +118,9 @@ async fn keep(
     let count = service.all().count();
     if screen.json() {
         let (at, socket) = (jiff::Timestamp::now(), socket.display().to_string());
-        screen.out_json(&json!({"event": "ready", "at": at, "socket": socket, "consoles": count}));
+        screen.out_json(&json!({
+            "event": "ready", "at": at, "socket": socket, "consoles": count, "rig": rpc_socket,
+        }));
     } else {
         let logs = escape(places.root().display().to_string().as_bytes());
         screen.out(&format!("capturing {count} consoles; their logs are in {logs}"));
@@ -143,6 +154,7 @@ async fn keep(
             _ = looks.tick() => reload(common, &screen, &mut watch, &mut service, &requests).await,
             Some(_) = callers.join_next() => {}
             () = &mut rounds => {}
+            () = &mut rig_calls => {}
             caller = door.accept() => match callers.len() < MOST_CALLERS {
                 true => drop(callers.spawn(Arc::clone(&requests).serve(caller))),
                 false => tracing::warn!("too many callers: one was hung up on"),
@@ -176,7 +188,7 @@ async fn reload(
     if !watch.has_changed(common) {
         return;
     }
-    let catalogue = match Catalogue::load(&common.lab()) {
+    let catalogue = match Catalogue::load(&common.own_lab()) {
         Ok(catalogue) => catalogue,
         Err(error) => {
             let failure = Failure::from(error);

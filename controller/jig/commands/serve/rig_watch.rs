@@ -37,7 +37,7 @@ impl RigWatch {
 
 fn look(common: &Common) -> Vec<(PathBuf, Option<Mark>)> {
     // A missing file counts as a change; reading it reports the error.
-    let files = rig_files(&common.lab()).unwrap_or_default();
+    let files = rig_files(&common.own_lab()).unwrap_or_default();
     let mark = |path: &PathBuf| {
         let about = std::fs::metadata(path).ok()?;
         Some((about.ino(), about.size(), about.mtime(), about.mtime_nsec()))

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::ConsoleCommand;
 use crate::protocol::LineControl;
 use crate::{ConsoleName, PlaceName, RunId};
 
@@ -24,6 +25,9 @@ pub struct AttachCommand {
     /// How long the console must have been quiet after the end of the input before the command
     /// ends, in milliseconds.
     pub quiet_ms: u64,
+    /// What is done instead where neither is the case: a board is booted for the command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot: Option<ConsoleCommand>,
 }
 
 /// Whether a command that attaches to a console waits for later output.

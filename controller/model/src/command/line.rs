@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::{Command, CommandEvent, Refusal, Reply};
 
 /// Version of what is said.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// Longest line in bytes, its end included: a plan of the longest kind, escaped, fits.
 pub const MOST_LINE: usize = 2 << 20;

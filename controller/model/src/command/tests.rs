@@ -63,6 +63,7 @@ fn commands() -> Vec<Command> {
             follow: AttachFollow::Always,
             input: AttachInput::Take,
             quiet_ms: 0,
+            boot: Some(ConsoleCommand { place: place(), image: None, console: None, quiet_ms: 0 }),
         }),
         Command::LineControl(LineControlCommand {
             place: place(),
@@ -426,12 +427,12 @@ fn a_line_of_another_version_is_refused_before_it_is_understood() {
 
 #[test]
 fn unknown_fields_and_commands_are_refused() {
-    let steps = r#"{"version":3,"say":{"command":"recovery_steps","place":"a"}}"#;
+    let steps = r#"{"version":4,"say":{"command":"recovery_steps","place":"a"}}"#;
     assert!(Command::from_line(steps.as_bytes()).is_ok());
     for (known, unknown) in [
         (r#""place":"a""#, r#""place":"a","force":true"#),
         ("recovery_steps", "levitate"),
-        (r#""version":3"#, r#""version":3,"more":1"#),
+        (r#""version":4"#, r#""version":4,"more":1"#),
         (r#""place":"a""#, r#""place":"-a""#),
     ] {
         let line = steps.replace(known, unknown);
@@ -440,7 +441,7 @@ fn unknown_fields_and_commands_are_refused() {
             "{line}"
         );
     }
-    let read = r#"{"version":3,"say":{"command":"debug","place":"a","action":{"read_memory":
+    let read = r#"{"version":4,"say":{"command":"debug","place":"a","action":{"read_memory":
         {"address":0,"length":1}}}}"#;
     assert!(Command::from_line(read.as_bytes()).is_ok());
     let nothing = read.replace(r#""length":1"#, r#""length":0"#);
@@ -455,7 +456,7 @@ fn registers_and_memory_travel_as_hexadecimal_digits() {
     let has = |text: &str| lines.iter().any(|line| line.contains(text));
     assert!(has(r#""value":"0xffffffffffffffffffffffffffffffff""#), "{lines:#?}");
     assert!(has(r#""bytes":"007fff""#), "{lines:#?}");
-    let write = r#"{"version":3,"say":{"command":"debug","place":"a","action":{"write_memory":
+    let write = r#"{"version":4,"say":{"command":"debug","place":"a","action":{"write_memory":
         {"address":0,"bytes":"00ff"}}}}"#;
     assert!(Command::from_line(write.as_bytes()).is_ok());
     for bytes in ["0", "00f", "0x", "00 f", "zz", "+1"] {
@@ -483,10 +484,10 @@ fn a_path_to_listen_at_is_told_from_an_address() {
 
 #[test]
 fn the_usual_part_of_a_place_is_the_default() {
-    let flash = r#"{"version":3,"say":{"command":"flash","place":"a","image":"b"}}"#;
+    let flash = r#"{"version":4,"say":{"command":"flash","place":"a","image":"b"}}"#;
     let flash = Command::from_line(flash.as_bytes()).unwrap();
     assert!(matches!(flash, Command::Flash(FlashImageCommand { by: FlashBy::Usual, .. })));
-    let reset = r#"{"version":3,"say":{"command":"reset","place":"a"}}"#;
+    let reset = r#"{"version":4,"say":{"command":"reset","place":"a"}}"#;
     let reset = Command::from_line(reset.as_bytes()).unwrap();
     assert!(matches!(reset, Command::Reset(BoardResetCommand { by: ResetBy::Usual, .. })));
 }

@@ -29,6 +29,9 @@ const SAVING_SHARE: u32 = 100;
 /// Marks a run that is being built and not yet visible to readers.
 pub(super) const NEW_PREFIX: &str = ".new-";
 
+/// The folders of each run.
+pub(super) const FOLDERS: [&str; 3] = ["artefacts", "consoles", "reports"];
+
 /// What is known when a run begins.
 #[derive(Debug, Clone, Default)]
 pub struct NewRun {
@@ -129,7 +132,7 @@ impl LiveRun {
             Err((_, Errno::EWOULDBLOCK)) => return Ok(None),
             Err((_, errno)) => return Err(StoreError::writing(&lock_path, errno.into())),
         };
-        for folder in ["artefacts", "consoles", "reports"] {
+        for folder in FOLDERS {
             let path = hidden.path().join(folder);
             fs::create_dir(&path).map_err(|e| StoreError::writing(&path, e))?;
         }

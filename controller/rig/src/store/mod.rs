@@ -35,6 +35,7 @@
 mod candidates;
 mod children;
 mod clock;
+mod copied_run;
 mod disk;
 mod error;
 mod events;
@@ -57,6 +58,7 @@ mod whole_file;
 
 pub use children::{Child, ChildLedger};
 pub use clock::{Clock, ManualClock, SystemClock};
+pub use copied_run::CopiedRun;
 pub(crate) use error::lacks;
 pub use error::{StoreError, is_the_hosts};
 pub use events::{EventItem, EventLog, EventReader};
@@ -66,6 +68,7 @@ pub use live::{LiveRun, NewRun};
 pub use lost_run::lost_runs;
 pub use place_command::PlaceCommand;
 pub use place_lock::{CaptureLock, Holder, PlaceLock, PlaceLockError, Places};
+pub use process::host_name;
 pub use prune::{Pruned, Retention};
 pub use record::{
     AttemptRecord, BootRecord, ImageRecord, PlanRecord, RunRecord, RunState, SweepRecord,

@@ -45,7 +45,7 @@ pub(super) fn boot_id() -> Option<String> {
 }
 
 /// Returns the name of this host, or of the container that this process runs in.
-pub(super) fn host_name() -> String {
+pub fn host_name() -> String {
     let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     name.trim().chars().take(64).collect()
 }

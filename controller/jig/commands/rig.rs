@@ -1,0 +1,148 @@
+//! The rig that a verb works on: that of this host, or one behind a connection.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use jig_lab::{Catalogue, Lab};
+use jig_model::command::{Command, EventSink, Refusal, Reply};
+use jig_model::protocol::BoxFuture;
+use jig_model::{ConsoleName, Fault, PlaceName};
+use jig_rig::store::host_name;
+use jig_rig::workflow::CancelToken;
+use jig_service::client::{Connect, Connected, RemoteError, RemoteRig};
+use jig_service::protocol::{DescribePlace, PlaceAnswer};
+use tokio::net::UnixStream;
+use tokio::sync::mpsc;
+
+use super::execute::until_signalled;
+use super::open_lab;
+use super::rpc::own_name;
+use crate::args::{Common, RigName};
+use crate::failure::{Failure, chain};
+
+/// The rig that a verb works on.
+pub(crate) enum OpenRig {
+    /// That of this host.
+    Here(Lab),
+    /// One of another host, or of another user.
+    There(RemoteRig),
+}
+
+impl OpenRig {
+    /// Opens the rig that the arguments name.
+    pub(crate) fn open(common: &Common) -> Result<Self, Failure> {
+        let connect: Arc<dyn Connect> = match &common.rig {
+            None | Some(RigName::File(_)) => return Ok(Self::Here(open_lab(common)?)),
+            Some(RigName::Socket(path)) => Arc::new(SocketConnect(path.clone())),
+        };
+        // Only the folder of the runs is asked of this host's own files.
+        let runs = Catalogue::load(&common.own_lab())?.runs_dir();
+        let version = env!("CARGO_PKG_VERSION");
+        Ok(Self::There(RemoteRig::new(connect, runs, caller(), version)))
+    }
+
+    /// Returns the boards and places, where they are those of this host.
+    pub(crate) fn catalogue(&self) -> Option<&Catalogue> {
+        match self {
+            Self::Here(lab) => Some(lab.catalogue()),
+            Self::There(_) => None,
+        }
+    }
+
+    /// Returns the folder in which the runs are found.
+    pub(crate) fn runs_dir(&self) -> PathBuf {
+        match self {
+            Self::Here(lab) => lab.catalogue().runs_dir(),
+            Self::There(rig) => rig.runs_dir().to_owned(),
+        }
+    }
+
+    /// Finds the console of a place that is meant where none is named.
+    pub(crate) fn primary_console(&self, place: &PlaceName) -> Result<ConsoleName, Failure> {
+        match self {
+            Self::Here(lab) => {
+                let (_, profile) = lab.catalogue().place(place)?;
+                Ok(profile.primary_console().clone())
+            }
+            Self::There(rig) => {
+                let place = DescribePlace { place: place.clone() };
+                let told: PlaceAnswer =
+                    until_signalled(async |_| rig.call(&place).await.map_err(Failure::from))?;
+                Ok(told.primary)
+            }
+        }
+    }
+
+    /// Carries out a command; `input` goes to the console or channel that it is about.
+    pub(crate) async fn execute(
+        &self,
+        command: Command,
+        input: mpsc::Receiver<Vec<u8>>,
+        events: Arc<dyn EventSink>,
+        cancel: CancelToken,
+    ) -> Result<Reply, Failure> {
+        match self {
+            Self::Here(lab) => Ok(lab.execute_with_input(command, input, events, cancel).await?),
+            Self::There(rig) => Ok(rig.execute(command, input, events, cancel).await?),
+        }
+    }
+}
+
+impl From<RemoteError> for Failure {
+    fn from(error: RemoteError) -> Self {
+        match error.refusal() {
+            Some(refusal) => refusal.clone().into(),
+            None => {
+                let failure = Self::of(error.fault(), &error);
+                match error {
+                    RemoteError::Gone { job, .. } => {
+                        failure.help(format!("the command goes on at the rig, as job {job}"))
+                    }
+                    _ => failure,
+                }
+            }
+        }
+    }
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        let Refusal { fault, message, help, problems } = refusal;
+        // The documents are the caller's own, so their lines say more than carets.
+        let lines = problems.iter().map(|problem| {
+            let line = problem.line.map_or_else(String::new, |line| format!(":{line}"));
+            format!("\n  {}{line}: {}; {}", problem.file, problem.message, problem.help)
+        });
+        let message = std::iter::once(message).chain(lines).collect::<String>();
+        Self { help, ..Self::new(fault, message) }
+    }
+}
+
+/// Says who calls: `user@host`.
+fn caller() -> String {
+    let user = own_name();
+    format!("{user}@{}", host_name())
+}
+
+/// Connects to `jig serve` of this host.
+struct SocketConnect(PathBuf);
+
+impl Connect for SocketConnect {
+    fn host(&self) -> String {
+        format!("unix:{}", self.0.display())
+    }
+
+    fn connect(&self) -> BoxFuture<'_, Result<Connected, Refusal>> {
+        Box::pin(async {
+            let connected = UnixStream::connect(&self.0).await;
+            let (from, to) = connected.map_err(|error| unreachable(&self.0, &error))?.into_split();
+            Ok(Connected { from: Box::new(from), to: Box::new(to) })
+        })
+    }
+}
+
+fn unreachable(socket: &Path, error: &std::io::Error) -> Refusal {
+    let message = format!("cannot connect to {}: {}", socket.display(), chain(error));
+    let help = Some("start `jig serve`, which names its socket".to_owned());
+    Refusal { fault: Fault::Lab, message, help, problems: Vec::new() }
+}

@@ -1,0 +1,56 @@
+//! `jig rpc`: serves the rig of this host to one caller, on standard input and output.
+//!
+//! What `ssh HOST jig rpc --stdio` starts; also what an authorised key may be limited to. The caller
+//! acts as `--as NAME`, else as the user that this process runs as.
+
+use std::ffi::OsString;
+use std::sync::Arc;
+
+use jig_lab::Catalogue;
+use jig_model::{Fault, exit};
+use jig_rig::store::host_name;
+use jig_service::jobs::{JobStore, WorkerProgram};
+use jig_service::server::{FileStore, RigHost, serve};
+use tokio::io::{stdin, stdout};
+
+use super::execute::until_signalled;
+use crate::args::{Common, RpcArgs};
+use crate::failure::Failure;
+
+/// Serves one caller until it closes the connection.
+pub(crate) fn rpc(common: &Common, args: RpcArgs) -> Result<u8, Failure> {
+    let host = Arc::new(rig_host(common)?);
+    let identity = args.identity.unwrap_or_else(own_name);
+    until_signalled(async |cancel| {
+        tokio::select! {
+            ended = serve(host, identity, stdin(), stdout()) => {
+                ended.map_err(|error| Failure::of(Fault::Usage, &error))?;
+            }
+            () = cancel.cancelled() => {}
+        }
+        Ok(exit::PASS)
+    })
+}
+
+/// Names the user that this process runs as.
+pub(crate) fn own_name() -> String {
+    let user = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten();
+    user.map_or_else(|| nix::unistd::geteuid().to_string(), |user| user.name)
+}
+
+/// Says what connections are served from.
+pub(crate) fn rig_host(common: &Common) -> Result<RigHost, Failure> {
+    let config = common.lab()?;
+    let catalogue = Catalogue::load(&config)?;
+    let state = catalogue.state();
+    let program: OsString = std::env::current_exe().unwrap_or_else(|_| "jig".into()).into();
+    Ok(RigHost {
+        jobs: JobStore::new(state.join("jobs")),
+        files: FileStore::new(state.join("files")),
+        runs: catalogue.runs_dir(),
+        worker: WorkerProgram { program, args: common.again() },
+        lab: config,
+        name: host_name(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    })
+}

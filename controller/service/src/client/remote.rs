@@ -1,0 +1,443 @@
+//! A rig behind a connection, used as one of this host.
+
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use jig_model::command::{Command, CommandEvent, EventSink, Refusal, Reply, WorkerLine};
+use jig_model::protocol::BoxFuture;
+use jig_model::{Fault, RunId};
+use jig_rig::workflow::CancelToken;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{Mutex, mpsc};
+use tokio::time::{Instant, sleep};
+
+use super::mirror::RunMirror;
+use super::upload::{SentImage, read_images, send_images};
+use super::{CallError, MirrorError, RigClient, UploadError};
+use crate::jobs::{JobId, MOST_JOB_INPUT};
+use crate::protocol::{
+    CancelJob, FollowJob, Hello, HelloAnswer, JobEnd, JobInput, JobLine, PROTOCOL, ReadJobOutput,
+    RpcCall, StartJob,
+};
+
+/// Pause between two tries to connect again.
+const RECONNECT: Duration = Duration::from_millis(500);
+
+/// Both directions of a connection.
+pub struct Connected {
+    /// From the host.
+    pub from: Box<dyn AsyncRead + Send + Unpin>,
+    /// To the host.
+    pub to: Box<dyn AsyncWrite + Send + Unpin>,
+}
+
+/// Makes connections to a rig's host.
+pub trait Connect: Send + Sync {
+    /// Names the host, as the user did.
+    fn host(&self) -> String;
+    /// Makes a connection; a failure is ready to be shown.
+    fn connect(&self) -> BoxFuture<'_, Result<Connected, Refusal>>;
+    /// Explains why a connection has ended by itself, if that is known.
+    fn why_ended(&self) -> BoxFuture<'_, Option<Refusal>> {
+        Box::pin(std::future::ready(None))
+    }
+}
+
+/// How long a caller waits for a connection that was lost.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience(pub Duration);
+
+impl Default for Patience {
+    fn default() -> Self {
+        // A switch that restarts, or a laptop that changes its network.
+        Self(Duration::from_secs(60))
+    }
+}
+
+/// Says why a command was not carried out at the rig, or how it ended is not known.
+#[derive(Debug, thiserror::Error)]
+pub enum RemoteError {
+    /// The host cannot be reached.
+    #[error("{}", .0.message)]
+    Connect(Refusal),
+    /// The connection is lost for longer than is waited.
+    #[error("the connection to {host} is lost: {}", .refusal.message)]
+    Gone {
+        /// The host.
+        host: String,
+        /// The job, which goes on.
+        job: JobId,
+        /// Why it cannot be made again.
+        refusal: Refusal,
+    },
+    /// The rig refuses.
+    #[error("{}", .0.message)]
+    Refused(Refusal),
+    /// The worker has ended without an answer.
+    #[error("jig at {host} has ended without an answer{}", said(words))]
+    Crashed {
+        /// The host.
+        host: String,
+        /// The end of its standard error.
+        words: String,
+    },
+    /// A call failed.
+    #[error(transparent)]
+    Call(#[from] CallError),
+    /// An image was not sent.
+    #[error(transparent)]
+    Upload(#[from] UploadError),
+    /// The run has ended, and is not all here.
+    #[error("run {run} has ended at {host}, and was not copied")]
+    Mirror {
+        /// The run.
+        run: RunId,
+        /// The host.
+        host: String,
+        /// Why.
+        source: MirrorError,
+    },
+    /// A file that the command wrote is not here.
+    #[error("cannot write {}", path.display())]
+    Output {
+        /// The file.
+        path: PathBuf,
+        /// Why, in the system's words.
+        source: std::io::Error,
+    },
+}
+
+fn said(words: &str) -> String {
+    if words.is_empty() { String::new() } else { format!(": {words}") }
+}
+
+impl RemoteError {
+    /// Says who is to blame.
+    pub fn fault(&self) -> Fault {
+        match self {
+            Self::Connect(refusal) | Self::Refused(refusal) => refusal.fault,
+            Self::Gone { .. } | Self::Output { .. } => Fault::Lab,
+            Self::Crashed { .. } => Fault::Bug,
+            Self::Call(error) => error.fault(),
+            Self::Upload(error) => error.fault(),
+            Self::Mirror { source, .. } => source.fault(),
+        }
+    }
+
+    /// Returns a refusal, which is ready to be shown.
+    pub fn refusal(&self) -> Option<&Refusal> {
+        match self {
+            Self::Connect(refusal) | Self::Refused(refusal) => Some(refusal),
+            Self::Call(error) | Self::Upload(UploadError::Call(error)) => error.refusal(),
+            _ => None,
+        }
+    }
+}
+
+/// A rig of another host.
+pub struct RemoteRig {
+    connect: Arc<dyn Connect>,
+    /// Folder of the copies of runs.
+    runs: PathBuf,
+    by: String,
+    version: String,
+    patience: Patience,
+    link: Mutex<Option<Link>>,
+}
+
+#[derive(Clone)]
+struct Link {
+    client: RigClient,
+    host: Arc<HelloAnswer>,
+}
+
+impl RemoteRig {
+    /// Names a rig; nothing is connected yet. `by` says who calls, `version` is that of this program.
+    pub fn new(connect: Arc<dyn Connect>, runs: PathBuf, by: String, version: &str) -> Self {
+        let (version, patience) = (version.to_owned(), Patience::default());
+        Self { connect, runs, by, version, patience, link: Mutex::new(None) }
+    }
+
+    /// Sets how long a lost connection is waited for.
+    #[must_use]
+    pub fn patient(mut self, patience: Patience) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// Returns the folder of the copies of runs.
+    pub fn runs_dir(&self) -> &Path {
+        &self.runs
+    }
+
+    /// Connects, unless there is a connection.
+    async fn link(&self) -> Result<Link, RemoteError> {
+        let mut kept = self.link.lock().await;
+        if let Some(link) = &*kept {
+            return Ok(link.clone());
+        }
+        let Connected { from, to } = self.connect.connect().await.map_err(RemoteError::Connect)?;
+        let client = RigClient::over(from, to);
+        let (by, program) = (self.by.clone(), self.version.clone());
+        let hello = Hello { protocol: PROTOCOL, program, by };
+        let host = match client.hello(&hello).await {
+            Ok(host) => Arc::new(host),
+            Err(CallError::Lost(why)) => {
+                let ended = self.connect.why_ended().await;
+                return Err(match ended {
+                    Some(refusal) => RemoteError::Connect(refusal),
+                    None => RemoteError::Call(CallError::Lost(why)),
+                });
+            }
+            Err(error) => return Err(error.into()),
+        };
+        Ok(kept.insert(Link { client, host }).clone())
+    }
+
+    async fn link_again(&self, job: &JobId) -> Result<Link, RemoteError> {
+        *self.link.lock().await = None;
+        let host = self.connect.host();
+        tracing::warn!(host, "the connection is lost; connecting again");
+        let end = Instant::now() + self.patience.0;
+        loop {
+            match self.link().await {
+                Ok(link) => return Ok(link),
+                Err(RemoteError::Connect(refusal)) if Instant::now() >= end => {
+                    return Err(RemoteError::Gone { host, job: job.clone(), refusal });
+                }
+                Err(RemoteError::Connect(_)) => {}
+                Err(RemoteError::Call(error)) if error.is_lost() && Instant::now() < end => {}
+                Err(error) => return Err(error),
+            }
+            sleep(RECONNECT).await;
+        }
+    }
+
+    /// Asks the rig's host something.
+    ///
+    /// # Errors
+    /// The host cannot be reached, or refuses.
+    pub async fn call<C: RpcCall>(&self, call: &C) -> Result<C::Answer, RemoteError> {
+        Ok(self.link().await?.client.call(call).await?)
+    }
+
+    /// Carries out a command at the rig; `input` goes to the console or channel that it is about. A
+    /// run is copied into the folder of runs of this host.
+    ///
+    /// # Errors
+    /// The command was not carried out, or how it ended is not known.
+    pub async fn execute(
+        &self,
+        mut command: Command,
+        input: mpsc::Receiver<Vec<u8>>,
+        events: Arc<dyn EventSink>,
+        cancel: CancelToken,
+    ) -> Result<Reply, RemoteError> {
+        let images = read_images(&mut command)?;
+        let outputs: Vec<PathBuf> =
+            command.files().outputs.into_iter().map(|path| path.clone()).collect();
+        let job = JobId::random(jiff::Timestamp::now());
+        let attached = command.is_session();
+        let mut link = self.link().await?;
+        loop {
+            match start(&link.client, &images, &command, &job, attached).await {
+                Err(RemoteError::Call(error) | RemoteError::Upload(UploadError::Call(error)))
+                    if error.is_lost() =>
+                {
+                    link = self.link_again(&job).await?;
+                }
+                started => break started?,
+            }
+        }
+        let mirror = RunMirror::new(self.runs.clone(), &link.host.runs);
+        let sent = CallerInput { input: Some(input), unconfirmed: false, cancelled: false, cancel };
+        let mut session = JobSession { job: &job, offset: 0, events, mirror, sent, last: None };
+        let end = loop {
+            match session.follow(&link.client).await {
+                Err(error) if error.is_lost() => {
+                    link = self.link_again(&job).await?;
+                    match session.mirror.go_on(&link.client).await {
+                        Err(error) if !error.is_lost() => {
+                            tracing::warn!(%error, "console logs are copied at the end");
+                        }
+                        Ok(()) | Err(_) => {}
+                    }
+                }
+                ended => break ended?,
+            }
+        };
+        let host = self.connect.host();
+        let mut reply = match (session.last.take(), end.crashed) {
+            (Some(WorkerLine::Reply(reply)), _) => reply,
+            (Some(WorkerLine::Refused(refusal)), _) => return Err(RemoteError::Refused(refusal)),
+            (_, words) => {
+                let words = words.unwrap_or_default();
+                return Err(RemoteError::Crashed { host, words });
+            }
+        };
+        if let Reply::Run(run) = &mut reply {
+            loop {
+                match session.mirror.finish(&link.client).await {
+                    Ok(dir) => {
+                        run.dir = dir.unwrap_or(std::mem::take(&mut run.dir));
+                        break;
+                    }
+                    Err(error) if error.is_lost() => link = self.link_again(&job).await?,
+                    Err(source) => {
+                        return Err(RemoteError::Mirror { run: run.run.clone(), host, source });
+                    }
+                }
+            }
+        }
+        for (number, path) in outputs.iter().enumerate() {
+            fetch(&link.client, &job, number, path).await?;
+        }
+        if let (Reply::Dumped(dump), Some(path)) = (&mut reply, outputs.first()) {
+            dump.core.clone_from(path);
+        }
+        Ok(reply)
+    }
+}
+
+async fn start(
+    client: &RigClient,
+    images: &[SentImage],
+    command: &Command,
+    job: &JobId,
+    attached: bool,
+) -> Result<(), RemoteError> {
+    let mut command = command.clone();
+    send_images(client, images, &mut command).await?;
+    client.call(&StartJob { job: job.clone(), command, attached }).await?;
+    Ok(())
+}
+
+/// A job that is followed.
+struct JobSession<'a> {
+    job: &'a JobId,
+    offset: u64,
+    events: Arc<dyn EventSink>,
+    mirror: RunMirror,
+    sent: CallerInput,
+    last: Option<WorkerLine>,
+}
+
+/// What the caller sends to the job.
+struct CallerInput {
+    /// Nothing once it has ended.
+    input: Option<mpsc::Receiver<Vec<u8>>>,
+    /// Whether the host has not said that it has got all of what was taken from `input`.
+    unconfirmed: bool,
+    cancelled: bool,
+    cancel: CancelToken,
+}
+
+impl CallerInput {
+    /// Passes on input and cancellation as they come, until the connection is lost.
+    async fn pass_on(&mut self, client: &RigClient, job: &JobId) -> Result<(), CallError> {
+        loop {
+            tokio::select! {
+                () = self.cancel.cancelled(), if !self.cancelled => {
+                    client.call(&CancelJob { job: job.clone() }).await?;
+                    self.cancelled = true;
+                }
+                bytes = received(&mut self.input) => {
+                    let end = bytes.is_none();
+                    if end {
+                        self.input = None;
+                    }
+                    self.unconfirmed = true;
+                    for piece in bytes.unwrap_or_default().chunks(MOST_JOB_INPUT) {
+                        let data = BASE64_STANDARD.encode(piece);
+                        client.call(&JobInput { job: job.clone(), data, end: false }).await?;
+                    }
+                    if end {
+                        let data = String::new();
+                        client.call(&JobInput { job: job.clone(), data, end }).await?;
+                    }
+                    self.unconfirmed = false;
+                }
+            }
+        }
+    }
+}
+
+async fn received(input: &mut Option<mpsc::Receiver<Vec<u8>>>) -> Option<Vec<u8>> {
+    match input {
+        Some(input) => input.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+impl JobSession<'_> {
+    /// Tells what the job says, until it has ended or the connection is lost.
+    async fn follow(&mut self, client: &RigClient) -> Result<JobEnd, CallError> {
+        let ended = self.follow_until_lost(client).await;
+        if ended.is_err() && std::mem::take(&mut self.sent.unconfirmed) {
+            let why = "the connection was lost while input was sent".to_owned();
+            self.events.event(CommandEvent::InputFailed { why });
+        }
+        ended
+    }
+
+    async fn follow_until_lost(&mut self, client: &RigClient) -> Result<JobEnd, CallError> {
+        let Self { job, offset, events, mirror, sent, last } = self;
+        let call = FollowJob { job: job.clone(), offset: *offset };
+        let mut stream = client.stream(&call).await?;
+        let mut passes_on = pin!(sent.pass_on(client, job));
+        let mut passing = true;
+        loop {
+            let item = tokio::select! {
+                item = stream.next() => item,
+                // A job that has ended takes no input, and a lost connection is seen by the stream.
+                _ = &mut passes_on, if passing => {
+                    passing = false;
+                    continue;
+                }
+            };
+            let Some(item) = item else { return stream.answer::<FollowJob>().await };
+            let JobLine { next, line, .. } = serde_json::from_value(item)
+                .map_err(|source| CallError::Stranger { method: "job.follow", source })?;
+            match line {
+                WorkerLine::Event(event) => {
+                    let event = match mirror.take_in(client, event.clone()).await {
+                        Ok(event) => event,
+                        Err(MirrorError::Call(error)) if error.is_lost() => return Err(error),
+                        Err(error) => {
+                            tracing::warn!(%error, "the run is not copied as it goes on");
+                            event
+                        }
+                    };
+                    events.event(event);
+                }
+                answer => *last = Some(answer),
+            }
+            *offset = next;
+        }
+    }
+}
+
+/// Fetches a file that a job has written.
+async fn fetch(
+    client: &RigClient,
+    job: &JobId,
+    number: usize,
+    path: &Path,
+) -> Result<(), RemoteError> {
+    let failed = |source| RemoteError::Output { path: path.to_owned(), source };
+    let mut bytes = Vec::new();
+    loop {
+        let offset = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        let read = ReadJobOutput { job: job.clone(), number, offset };
+        let piece = BASE64_STANDARD.decode(client.call(&read).await?.data);
+        let piece = piece.map_err(|error| failed(std::io::Error::other(error)))?;
+        if piece.is_empty() {
+            return std::fs::write(path, bytes).map_err(failed);
+        }
+        bytes.extend_from_slice(&piece);
+    }
+}

@@ -1,0 +1,412 @@
+//! One connection: reads calls, answers them, and streams.
+//!
+//! # Design
+//! *Calls are answered side by side*, and all messages leave by one writer. A caller that does not
+//! read delays its own streams only: what it has not read lies in files.
+//!
+//! *A session ends with its callers.* Behind the end of a connection its sessions (a console, a
+//! server) are left running for a while, so that a caller who lost the connection can come back; then
+//! those that no process follows are cancelled. Other commands go on.
+
+use std::collections::{BTreeSet, HashMap};
+use std::error::Error;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use jig_lab::{Catalogue, CatalogueError};
+use jig_model::command::{CommandEvent, WorkerLine};
+use jig_model::{Fault, RunId, chain};
+use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::sleep;
+
+use super::RigHost;
+use super::file_store::Uploads;
+use super::input_queue::InputQueues;
+use super::run_files;
+use super::streams::{StreamOut, follow_file, follow_job};
+use crate::jobs::{Job, JobId, JobOrder, JobSpec, MOST_JOB_INPUT, SendOrderError};
+use crate::protocol::{
+    CallId, CancelJob, DescribePlace, DescribeRun, EndCall, EnvelopeError, FollowFile, FollowJob,
+    Hello, HelloAnswer, Incoming, JobInput, JobSummary, LineReadError, LineReader, ListJobs,
+    Nothing, OfferFile, Outgoing, PROTOCOL, PlaceAnswer, PutFile, ReadJobOutput, ReadRunFile,
+    RequestError, RpcCall, RpcRequest, RunFileChunk, SharedFolder, StartJob, error_code,
+    write_line,
+};
+
+/// Most calls of a connection that are answered side by side.
+const MOST_CALLS: usize = 64;
+
+/// Messages that may wait for the writer.
+const WAITING: usize = 16;
+
+/// How long a session goes on without a caller.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// Serves a connection until its caller closes it; then ends its sessions. `identity` is as whom the
+/// caller acts.
+///
+/// # Errors
+/// The connection failed, or the caller does not keep to lines.
+pub async fn serve(
+    host: Arc<RigHost>,
+    identity: String,
+    from: impl AsyncRead + Unpin,
+    to: impl AsyncWrite + Unpin + Send + 'static,
+) -> Result<(), LineReadError> {
+    let (out, lines) = mpsc::channel(WAITING);
+    let writer = tokio::spawn(write(lines, to));
+    let connection = Arc::new(RpcConnection {
+        host,
+        identity,
+        greeted: Mutex::new(false),
+        uploads: Mutex::default(),
+        inputs: InputQueues::default(),
+        calls: Mutex::default(),
+        sessions: Mutex::default(),
+    });
+    let mut tasks = JoinSet::new();
+    let ended = connection.read(from, &out, &mut tasks).await;
+    tasks.abort_all();
+    while tasks.join_next().await.is_some() {}
+    drop(out);
+    // Answers that were given leave before the connection is closed.
+    let _ = writer.await;
+    connection.end_sessions().await;
+    ended
+}
+
+async fn write(
+    mut lines: mpsc::Receiver<Vec<u8>>,
+    mut to: impl AsyncWrite + Unpin,
+) -> io::Result<()> {
+    while let Some(line) = lines.recv().await {
+        write_line(&mut to, &line).await?;
+    }
+    Ok(())
+}
+
+/// Says that a call was not carried out.
+pub(super) fn refused(error: &dyn Error, fault: Fault) -> RequestError {
+    RequestError::refused(fault, chain(error), None)
+}
+
+struct RpcConnection {
+    host: Arc<RigHost>,
+    identity: String,
+    greeted: Mutex<bool>,
+    uploads: Mutex<Uploads>,
+    inputs: InputQueues,
+    /// Calls under way that can be ended.
+    calls: Mutex<HashMap<CallId, AbortHandle>>,
+    /// Jobs of this caller that end with their callers.
+    sessions: Mutex<BTreeSet<JobId>>,
+}
+
+fn lock<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
+    what.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl RpcConnection {
+    async fn read(
+        self: &Arc<Self>,
+        from: impl AsyncRead + Unpin,
+        out: &mpsc::Sender<Vec<u8>>,
+        tasks: &mut JoinSet<()>,
+    ) -> Result<(), LineReadError> {
+        let mut lines = LineReader::new(from);
+        loop {
+            let line = tokio::select! {
+                line = lines.next() => line?,
+                // The writer has failed: the caller has gone.
+                () = out.closed() => return Ok(()),
+            };
+            let Some(line) = line else { return Ok(()) };
+            while tasks.try_join_next().is_some() {}
+            let request = match Incoming::from_line(&line) {
+                Ok(Incoming::Request(request)) => request,
+                // This host asks nothing, so it awaits no answer.
+                Ok(Incoming::Response(..) | Incoming::Notification(_)) => continue,
+                Err(error) => {
+                    let (id, code) = match &error {
+                        EnvelopeError::Malformed(_) => (0, error_code::PARSE),
+                        EnvelopeError::Shape { id } => {
+                            (id.unwrap_or(0), error_code::INVALID_REQUEST)
+                        }
+                    };
+                    answer(out, id, Err(RequestError::misunderstood(code, chain(&error)))).await;
+                    continue;
+                }
+            };
+            let id = request.id;
+            if tasks.len() >= MOST_CALLS {
+                let words = format!("more than {MOST_CALLS} calls at a time");
+                answer(out, id, Err(RequestError::refused(Fault::Usage, words, None))).await;
+                continue;
+            }
+            // Input is queued in the order in which it comes, whatever becomes of other calls.
+            if request.method == JobInput::METHOD || request.method == CancelJob::METHOD {
+                let queued = self.queue(request).await;
+                let out = out.clone();
+                tasks.spawn(async move {
+                    let told = match queued {
+                        Ok(told) => told
+                            .await
+                            .unwrap_or(Ok(()))
+                            .map_err(|error| refused(&error, Fault::Lab)),
+                        Err(error) => Err(error),
+                    };
+                    answer(&out, id, told.map(|()| Value::Object(serde_json::Map::new()))).await;
+                });
+                continue;
+            }
+            if request.method == Hello::METHOD {
+                // Before any call behind it.
+                let told = request.params().and_then(|hello| self.hello(&hello));
+                answer(out, id, done::<Hello>(told)).await;
+                continue;
+            }
+            let (this, to) = (Arc::clone(self), StreamOut { call: id, out: out.clone() });
+            let task = tasks.spawn(async move {
+                let told = this.carry_out(request, &to).await;
+                lock(&this.calls).remove(&id);
+                answer(&to.out, id, told).await;
+            });
+            lock(&self.calls).insert(id, task);
+        }
+    }
+
+    async fn carry_out(&self, request: RpcRequest, to: &StreamOut) -> Result<Value, RequestError> {
+        let greeted = *lock(&self.greeted);
+        if !greeted {
+            let words = format!("the first call is {}", Hello::METHOD);
+            return Err(RequestError::misunderstood(error_code::INVALID_REQUEST, words));
+        }
+        match request.method.as_str() {
+            StartJob::METHOD => done::<StartJob>(self.start(request.params()?)),
+            FollowJob::METHOD => {
+                let FollowJob { job, offset } = request.params()?;
+                let job = self.job(&job)?;
+                if job.spec().is_ok_and(|spec| spec.attached) {
+                    lock(&self.sessions).insert(job.id().clone());
+                }
+                done::<FollowJob>(follow_job(&job, offset, to).await)
+            }
+            ReadJobOutput::METHOD => done::<ReadJobOutput>(self.output(&request.params()?)),
+            ListJobs::METHOD => {
+                let ListJobs {} = request.params()?;
+                done::<ListJobs>(self.list())
+            }
+            DescribePlace::METHOD => done::<DescribePlace>(self.place(&request.params()?)),
+            OfferFile::METHOD => {
+                let offer: OfferFile = request.params()?;
+                let offered = self.host.files.offer(&mut lock(&self.uploads), &offer);
+                done::<OfferFile>(offered.map_err(|error| refused(&error, error.fault())))
+            }
+            PutFile::METHOD => done::<PutFile>(self.put(&request.params()?)),
+            DescribeRun::METHOD => {
+                let DescribeRun { run } = request.params()?;
+                let runs = self.host.runs.clone();
+                let listed =
+                    tokio::task::spawn_blocking(move || run_files::describe(&runs, &run)).await;
+                let listed = listed.map_err(|error| refused(&error, Fault::Bug))?;
+                done::<DescribeRun>(listed.map_err(|error| refused(&error, error.fault())))
+            }
+            ReadRunFile::METHOD => done::<ReadRunFile>(self.read_run(&request.params()?)),
+            FollowFile::METHOD => {
+                let follow = request.params()?;
+                done::<FollowFile>(follow_file(&self.host.runs, follow, to).await)
+            }
+            EndCall::METHOD => {
+                let EndCall { call } = request.params()?;
+                if let Some(task) = lock(&self.calls).remove(&call) {
+                    task.abort();
+                }
+                done::<EndCall>(Ok(Nothing {}))
+            }
+            other => {
+                let name: String = other.chars().take(100).collect();
+                let words = format!("there is no method {name:?} in protocol {PROTOCOL}");
+                Err(RequestError::misunderstood(error_code::UNKNOWN_METHOD, words))
+            }
+        }
+    }
+
+    fn hello(&self, hello: &Hello) -> Result<HelloAnswer, RequestError> {
+        let RigHost { runs, name, version, .. } = &*self.host;
+        if hello.protocol != PROTOCOL {
+            let words = format!(
+                "{name} speaks protocol {PROTOCOL} (jig {version}), and the caller speaks {}",
+                hello.protocol
+            );
+            let help = "install the same version of jig on both hosts".to_owned();
+            return Err(RequestError::refused(Fault::Lab, words, Some(help)));
+        }
+        *lock(&self.greeted) = true;
+        tracing::info!(by = hello.by, program = hello.program, "a caller");
+        Ok(HelloAnswer {
+            protocol: PROTOCOL,
+            program: version.clone(),
+            host: name.clone(),
+            identity: self.identity.clone(),
+            runs: SharedFolder::of(runs),
+        })
+    }
+
+    fn place(&self, asked: &DescribePlace) -> Result<PlaceAnswer, RequestError> {
+        let told = |error: CatalogueError| refused(&error, error.fault());
+        let catalogue = Catalogue::load(&self.host.lab).map_err(told)?;
+        let (_, board) = catalogue.place(&asked.place).map_err(told)?;
+        Ok(PlaceAnswer {
+            board: board.id.clone(),
+            primary: board.primary_console().clone(),
+            consoles: board.consoles.iter().map(|console| console.name.clone()).collect(),
+        })
+    }
+
+    fn job(&self, id: &JobId) -> Result<Job, RequestError> {
+        self.host.jobs.open(id).map_err(|error| refused(&error, error.fault()))
+    }
+
+    fn start(&self, start: StartJob) -> Result<Nothing, RequestError> {
+        let StartJob { job, mut command, attached } = start;
+        let files = command.files();
+        for image in files.images {
+            // `FILE.bin@ADDRESS` names a file, too.
+            let text = image.to_string_lossy().into_owned();
+            let file = text.split_once('@').map_or(text.as_str(), |(file, _)| file);
+            if !self.host.files.has(file.as_ref()) {
+                let words = format!("{text:?} is no file that was sent to this host");
+                let help = "files are named by the caller and sent with `file.offer`".to_owned();
+                return Err(RequestError::refused(Fault::Usage, words, Some(help)));
+            }
+        }
+        for (number, output) in files.outputs.into_iter().enumerate() {
+            *output = self.host.jobs.output(&job, &number.to_string());
+        }
+        if attached {
+            lock(&self.sessions).insert(job.clone());
+        }
+        let spec = JobSpec { command, by: self.identity.clone(), attached };
+        let begun = self.host.jobs.begin(&job, &spec, &self.host.worker);
+        begun.map(|_| Nothing {}).map_err(|error| refused(&error, error.fault()))
+    }
+
+    fn output(&self, read: &ReadJobOutput) -> Result<RunFileChunk, RequestError> {
+        let path = self.host.jobs.output(self.job(&read.job)?.id(), &read.number.to_string());
+        chunk(&path, read.offset)
+    }
+
+    fn list(&self) -> Result<Vec<JobSummary>, RequestError> {
+        let jobs = self.host.jobs.list().map_err(|error| refused(&error, error.fault()))?;
+        let summary = |job: Job| {
+            let spec = job.spec().ok()?;
+            let run = run_of(&job);
+            Some(JobSummary { alive: job.is_alive(), by: spec.by, run, job: job.id().clone() })
+        };
+        Ok(jobs.into_iter().filter_map(summary).collect())
+    }
+
+    fn put(&self, put: &PutFile) -> Result<Nothing, RequestError> {
+        let bytes = BASE64_STANDARD.decode(&put.data).map_err(|error| {
+            let words = format!("data of {}: {error}", PutFile::METHOD);
+            RequestError::misunderstood(error_code::INVALID_PARAMS, words)
+        })?;
+        let stored = self.host.files.put(&mut lock(&self.uploads), &put.sha256, put.offset, &bytes);
+        stored.map(|()| Nothing {}).map_err(|error| refused(&error, error.fault()))
+    }
+
+    fn read_run(&self, read: &ReadRunFile) -> Result<RunFileChunk, RequestError> {
+        let told = |error: run_files::RunFileError| refused(&error, error.fault());
+        let entry = run_files::find(&self.host.runs, &read.run).map_err(told)?;
+        let mut file = run_files::open(entry.dir.path(), &read.path).map_err(told)?;
+        let bytes = run_files::read_at(&mut file, read.offset)
+            .map_err(|error| refused(&error, Fault::Lab))?;
+        Ok(RunFileChunk { data: BASE64_STANDARD.encode(bytes) })
+    }
+
+    /// Puts input or cancellation behind what the caller has sent before.
+    async fn queue(
+        &self,
+        request: RpcRequest,
+    ) -> Result<oneshot::Receiver<Result<(), SendOrderError>>, RequestError> {
+        let (job, order) = if request.method == CancelJob::METHOD {
+            let CancelJob { job } = request.params()?;
+            (job, JobOrder::Cancel)
+        } else {
+            let JobInput { job, data, end } = request.params()?;
+            let bytes = BASE64_STANDARD.decode(&data).map_err(|error| {
+                let words = format!("data of {}: {error}", JobInput::METHOD);
+                RequestError::misunderstood(error_code::INVALID_PARAMS, words)
+            })?;
+            if bytes.len() > MOST_JOB_INPUT {
+                let words = format!("{} bytes of input at once", bytes.len());
+                return Err(RequestError::refused(Fault::Usage, words, None));
+            }
+            (job, if end { JobOrder::End } else { JobOrder::Input(bytes) })
+        };
+        Ok(self.inputs.put(&self.job(&job)?, order).await)
+    }
+
+    /// Cancels the sessions that no process follows any more.
+    async fn end_sessions(&self) {
+        let sessions = std::mem::take(&mut *lock(&self.sessions));
+        let jobs = sessions.iter().filter_map(|id| self.host.jobs.open(id).ok());
+        let jobs: Vec<Job> = jobs.filter(Job::is_alive).collect();
+        if jobs.is_empty() {
+            return;
+        }
+        sleep(GRACE).await;
+        for job in jobs.into_iter().filter(|job| job.is_alive() && !job.is_followed()) {
+            tracing::info!(job = %job.id(), "a session without a caller is cancelled");
+            if let Err(error) = job.inputs().send(JobOrder::Cancel).await {
+                tracing::warn!(error = chain(&error), "a session was not cancelled");
+            }
+        }
+    }
+}
+
+/// Writes an answer as JSON.
+fn done<C: RpcCall>(answer: Result<C::Answer, RequestError>) -> Result<Value, RequestError> {
+    serde_json::to_value(answer?).map_err(|error| refused(&error, Fault::Bug))
+}
+
+async fn answer(out: &mpsc::Sender<Vec<u8>>, id: CallId, told: Result<Value, RequestError>) {
+    match Outgoing::response(id, told) {
+        // The caller may have gone.
+        Ok(line) => drop(out.send(line).await),
+        Err(error) => tracing::error!(%error, "an answer cannot be written"),
+    }
+}
+
+/// Reads bytes of a file that a job has written.
+fn chunk(path: &Path, offset: u64) -> Result<RunFileChunk, RequestError> {
+    let read = jig_rig::store::open_regular(path)
+        .and_then(|mut file| run_files::read_at(&mut file, offset));
+    let bytes = read.map_err(|error| refused(&error, Fault::Lab))?;
+    Ok(RunFileChunk { data: BASE64_STANDARD.encode(bytes) })
+}
+
+/// Finds out which run a job makes, by the first lines of its output.
+fn run_of(job: &Job) -> Option<RunId> {
+    job.first_lines().into_iter().find_map(|line| match line {
+        WorkerLine::Event(CommandEvent::RunBegan { run, .. }) => Some(run),
+        WorkerLine::Event(_) | WorkerLine::Reply(_) | WorkerLine::Refused(_) => None,
+    })
+}
+
+impl SharedFolder {
+    /// Tells what folder a path is.
+    pub fn of(path: &Path) -> Self {
+        let inode = std::fs::metadata(path).ok().map(|about| (about.dev(), about.ino()));
+        let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        Self { path: path.display().to_string(), inode, boot: boot.trim().to_owned() }
+    }
+}

@@ -1,0 +1,40 @@
+//! The rig's host: answers the calls of one connection after the other.
+//!
+//! Holds nothing between connections: jobs, files and runs are folders, so a connection may be served
+//! by any process of the host, such as `jig rpc --stdio` behind SSH.
+
+mod connection;
+mod file_store;
+mod input_queue;
+mod listen;
+mod run_files;
+mod streams;
+
+use std::path::PathBuf;
+
+use jig_lab::LabConfig;
+
+pub use connection::serve;
+pub use file_store::{FileStore, FileStoreError};
+pub use listen::RpcListener;
+
+use crate::jobs::{JobStore, WorkerProgram};
+
+/// What a connection is served from.
+#[derive(Debug)]
+pub struct RigHost {
+    /// The jobs.
+    pub jobs: JobStore,
+    /// Files of callers.
+    pub files: FileStore,
+    /// The folder of runs.
+    pub runs: PathBuf,
+    /// What carries out jobs.
+    pub worker: WorkerProgram,
+    /// Where the rig is described.
+    pub lab: LabConfig,
+    /// Name of the host.
+    pub name: String,
+    /// Version of the program.
+    pub version: String,
+}

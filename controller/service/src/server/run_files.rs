@@ -1,0 +1,140 @@
+//! Files of runs, for callers that keep a copy.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::path::{Component, Path, PathBuf};
+
+use jig_model::image::hex;
+use jig_model::{Fault, RunId};
+use jig_rig::store::{RunEntry, RunStore, StoreError, lost_runs, open_regular};
+use sha2::{Digest as _, Sha256};
+
+use crate::protocol::{MOST_CHUNK, RunFile, RunFiles};
+
+/// Most files of a run that are listed, and how deep its folders are looked through.
+const MOST_FILES: usize = 20_000;
+const MOST_DEPTH: usize = 8;
+
+/// Says why a file of a run cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum RunFileError {
+    /// There is no such run.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The path leaves the run.
+    #[error("{0:?} is no path within a run")]
+    Path(String),
+    /// The run has too many files.
+    #[error("run {run} has more than {MOST_FILES} files")]
+    TooMany {
+        /// The run.
+        run: RunId,
+    },
+    /// It cannot be read.
+    #[error("read {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why, in the system's words.
+        source: io::Error,
+    },
+}
+
+impl RunFileError {
+    pub(super) fn fault(&self) -> Fault {
+        match self {
+            Self::Store(error) => error.fault(),
+            Self::Path(_) => Fault::Usage,
+            Self::TooMany { .. } | Self::Read { .. } => Fault::Lab,
+        }
+    }
+
+    fn read(path: &Path, source: io::Error) -> Self {
+        Self::Read { path: path.to_owned(), source }
+    }
+}
+
+/// Finds a run, also where it was put aside because its own folder was lost.
+pub(super) fn find(runs: &Path, run: &RunId) -> Result<RunEntry, RunFileError> {
+    let store = RunStore::new(runs);
+    Ok(store
+        .open(run.as_str())
+        .or_else(|error| RunStore::new(lost_runs()).open(run.as_str()).map_err(|_| error))?)
+}
+
+/// Lists the files of a run, with their digests once it has ended.
+pub(super) fn describe(runs: &Path, run: &RunId) -> Result<RunFiles, RunFileError> {
+    let RunEntry { dir, live, .. } = find(runs, run)?;
+    let mut paths = Vec::new();
+    list(dir.path(), MOST_DEPTH, &mut paths)?;
+    if paths.len() > MOST_FILES {
+        return Err(RunFileError::TooMany { run: run.clone() });
+    }
+    let mut files = Vec::new();
+    for path in paths {
+        let Some(inner) = dir.relative(&path) else { continue };
+        let (size, sha256) = match live {
+            true => (fs::metadata(&path).map_or(0, |about| about.len()), None),
+            false => digest(&path).map(|(size, sha256)| (size, Some(sha256)))?,
+        };
+        files.push(RunFile { path: inner, size, sha256 });
+    }
+    Ok(RunFiles { live, files })
+}
+
+fn list(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), RunFileError> {
+    let entries = fs::read_dir(folder).map_err(|error| RunFileError::read(folder, error))?;
+    for entry in entries {
+        let entry = entry.map_err(|error| RunFileError::read(folder, error))?;
+        // Neither links nor devices are part of a run. One that has just gone is no file any more.
+        let Ok(kind) = entry.file_type() else { continue };
+        if kind.is_dir() && depth > 0 {
+            list(&entry.path(), depth - 1, found)?;
+        } else if kind.is_file() && found.len() <= MOST_FILES {
+            found.push(entry.path());
+        }
+    }
+    Ok(())
+}
+
+fn digest(path: &Path) -> Result<(u64, String), RunFileError> {
+    let failed = |error| RunFileError::read(path, error);
+    let mut file = open_regular(path).map_err(failed)?;
+    let (mut digest, mut size, mut buf) = (Sha256::new(), 0, vec![0; MOST_CHUNK]);
+    loop {
+        match file.read(&mut buf) {
+            Ok(0) => return Ok((size, hex(&digest.finalize()))),
+            Ok(len) => {
+                digest.update(&buf[..len]);
+                size += u64::try_from(len).unwrap_or(0);
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(failed(error)),
+        }
+    }
+}
+
+/// Opens a file of a run by its path within it.
+pub(super) fn open(run: &Path, inner: &str) -> Result<File, RunFileError> {
+    let normal = |part| matches!(part, Component::Normal(_));
+    if inner.is_empty() || !Path::new(inner).components().all(normal) {
+        return Err(RunFileError::Path(inner.chars().take(200).collect()));
+    }
+    let path = run.join(inner);
+    let failed = |error| RunFileError::read(&path, error);
+    // A link within a run must not lead out of it.
+    let real = path.canonicalize().map_err(failed)?;
+    match run.canonicalize().is_ok_and(|run| real.starts_with(run)) {
+        true => open_regular(&real).map_err(failed),
+        false => Err(RunFileError::Path(inner.chars().take(200).collect())),
+    }
+}
+
+/// Reads bytes of a file from an offset on; none at its end.
+pub(super) fn read_at(file: &mut File, offset: u64) -> io::Result<Vec<u8>> {
+    file.seek(SeekFrom::Start(offset))?;
+    let mut bytes = Vec::new();
+    let most = u64::try_from(MOST_CHUNK).unwrap_or(u64::MAX);
+    file.take(most).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}

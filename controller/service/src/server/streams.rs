@@ -1,0 +1,92 @@
+//! Calls that send more than one message.
+
+use std::path::Path;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use serde::Serialize;
+use tokio::sync::mpsc;
+use tokio::time::sleep;
+
+use super::connection::refused;
+use super::run_files::{self, RunFileError};
+use crate::jobs::{Job, JobNews};
+use crate::protocol::{
+    CallId, FollowFile, FollowedFile, JobEnd, JobLine, Nothing, Outgoing, RequestError,
+};
+
+/// Shortest and longest pause between two looks at a file that grows.
+const SHORTEST: Duration = Duration::from_millis(1);
+const LONGEST: Duration = Duration::from_millis(20);
+
+/// The way to the caller of a stream. Waits for a caller that reads slowly.
+#[derive(Clone)]
+pub(super) struct StreamOut {
+    pub(super) call: CallId,
+    pub(super) out: mpsc::Sender<Vec<u8>>,
+}
+
+impl StreamOut {
+    /// Sends a notification; tells whether the connection still takes any.
+    async fn send(&self, method: &str, params: &impl Serialize) -> bool {
+        match Outgoing::notification(method, params) {
+            Ok(line) => self.out.send(line).await.is_ok(),
+            Err(_) => false,
+        }
+    }
+}
+
+/// Tells what a job says, from an offset on.
+pub(super) async fn follow_job(
+    job: &Job,
+    offset: u64,
+    to: &StreamOut,
+) -> Result<JobEnd, RequestError> {
+    let mut follower = job.follow(offset).map_err(|error| refused(&error, error.fault()))?;
+    loop {
+        match follower.next().await.map_err(|error| refused(&error, error.fault()))? {
+            JobNews::Ended { crashed } => return Ok(JobEnd { crashed }),
+            JobNews::Line { next, line } => {
+                let line = JobLine { call: to.call, next, line: *line };
+                if !to.send("job.line", &line).await {
+                    return Ok(JobEnd { crashed: None });
+                }
+            }
+        }
+    }
+}
+
+/// Tells what a file of a run holds, from an offset on, until the run has ended.
+pub(super) async fn follow_file(
+    runs: &Path,
+    follow: FollowFile,
+    to: &StreamOut,
+) -> Result<Nothing, RequestError> {
+    let FollowFile { run, path, mut offset } = follow;
+    let told = |error: RunFileError| refused(&error, error.fault());
+    let entry = run_files::find(runs, &run).map_err(told)?;
+    let mut file = run_files::open(entry.dir.path(), &path).map_err(told)?;
+    let mut pause = SHORTEST;
+    loop {
+        // Asked first: what was written before the end is read behind it.
+        let live = run_files::find(runs, &run).is_ok_and(|run| run.live);
+        let bytes = run_files::read_at(&mut file, offset).map_err(|source| {
+            told(RunFileError::Read { path: entry.dir.path().join(&path), source })
+        })?;
+        if bytes.is_empty() {
+            if !live {
+                return Ok(Nothing {});
+            }
+            sleep(pause).await;
+            pause = (pause * 2).min(LONGEST);
+            continue;
+        }
+        pause = SHORTEST;
+        let data = BASE64_STANDARD.encode(&bytes);
+        if !to.send("run.data", &FollowedFile { call: to.call, offset, data }).await {
+            return Ok(Nothing {});
+        }
+        offset = offset.saturating_add(u64::try_from(bytes.len()).unwrap_or(0));
+    }
+}
