@@ -99,10 +99,10 @@ impl RigClient {
     ) -> Self {
         let (out, lines) = mpsc::channel(WAITING);
         let client = Self { out, state: Arc::default() };
-        let (reads, writes) = (Arc::clone(&client.state), Arc::clone(&client.state));
+        let (reads, writes) = (LostAtEnd(Arc::clone(&client.state)), Arc::clone(&client.state));
         tokio::spawn(async move {
-            let why = read(from, &reads).await;
-            reads.lose(why);
+            let why = read(from, &reads.0).await;
+            reads.0.lose(why);
         });
         tokio::spawn(async move {
             if let Err(error) = write(lines, to).await {
@@ -118,6 +118,11 @@ impl RigClient {
     /// The host speaks another version, or does not answer.
     pub async fn hello(&self, hello: &Hello) -> Result<HelloAnswer, CallError> {
         self.call(hello).await
+    }
+
+    /// Tells whether the connection is lost.
+    pub(super) fn is_lost(&self) -> bool {
+        self.state.waiting().lost.is_some()
     }
 
     /// Calls a method and waits for the answer.
@@ -174,6 +179,15 @@ impl CallStream {
             Err(CallError::Lost(None)) => Err(CallError::Lost(lost)),
             told => told,
         }
+    }
+}
+
+/// Held by what reads the connection, which is lost with it: also where its runtime ends.
+struct LostAtEnd(Arc<ConnectionState>);
+
+impl Drop for LostAtEnd {
+    fn drop(&mut self) {
+        self.0.lose(None);
     }
 }
 

@@ -177,7 +177,7 @@ impl RemoteRig {
     /// Connects, unless there is a connection.
     async fn link(&self) -> Result<Link, RemoteError> {
         let mut kept = self.link.lock().await;
-        if let Some(link) = &*kept {
+        if let Some(link) = kept.as_ref().filter(|link| !link.client.is_lost()) {
             return Ok(link.clone());
         }
         let Connected { from, to } = self.connect.connect().await.map_err(RemoteError::Connect)?;
