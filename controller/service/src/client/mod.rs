@@ -11,6 +11,8 @@
 mod connection;
 mod mirror;
 mod remote;
+#[cfg(test)]
+mod tests;
 mod upload;
 
 pub use connection::{CallError, RigClient};

@@ -24,6 +24,8 @@ mod follow;
 mod id;
 mod input;
 mod store;
+#[cfg(test)]
+pub(crate) mod tests;
 
 pub use follow::{FollowError, JobFollower, JobNews};
 pub use id::{JobId, NotJobId};

@@ -102,7 +102,7 @@ pub struct FileStore {
     root: PathBuf,
 }
 
-/// Files that a connection is sending. What is not whole when it is dropped is removed.
+/// Files that a connection is sending. One that is not whole when it is dropped is removed.
 #[derive(Debug, Default)]
 pub(super) struct Uploads(HashMap<String, Upload>);
 
@@ -215,7 +215,6 @@ impl Upload {
     fn finish(self, sha256: &str) -> Result<(), FileStoreError> {
         let found = hex(&self.digest.clone().finalize());
         if found != sha256 {
-            let _ = fs::remove_file(&self.part);
             return Err(FileStoreError::Changed { found });
         }
         let whole = &self.whole;
@@ -227,11 +226,10 @@ impl Upload {
     }
 }
 
-impl Drop for Uploads {
+impl Drop for Upload {
     fn drop(&mut self) {
-        for upload in self.0.values() {
-            let _ = fs::remove_file(&upload.part);
-        }
+        // A whole file has another name by now.
+        let _ = fs::remove_file(&self.part);
     }
 }
 
