@@ -55,6 +55,7 @@ mod probe_runs;
 mod probe_verbs;
 mod programs;
 mod recovery;
+mod remote;
 mod repair_board;
 mod repair_clients;
 mod repair_control;

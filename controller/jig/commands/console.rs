@@ -17,8 +17,9 @@ use serde_json::json;
 
 use self::typed::TypedInput;
 use self::view::ConsoleView;
-use super::execute::{ended_run, execute, unexpected, until_signalled};
+use super::execute::{ended_run, execute, unexpected};
 use super::rig::OpenRig;
+use super::runtime::until_signalled;
 use crate::args::{Common, ConsoleArgs, RawMode};
 use crate::failure::Failure;
 use crate::render::{Screen, show_verdict};

@@ -23,6 +23,7 @@ mod rig;
 pub(crate) mod rpc;
 pub(crate) mod run;
 pub(crate) mod runs;
+mod runtime;
 pub(crate) mod serve;
 mod stop;
 pub(crate) mod supervise;

@@ -9,14 +9,14 @@ use jig_model::protocol::BoxFuture;
 use jig_model::{ConsoleName, Fault, PlaceName};
 use jig_rig::store::host_name;
 use jig_rig::workflow::CancelToken;
-use jig_service::client::{Connect, Connected, RemoteError, RemoteRig};
+use jig_service::client::{Connect, Connected, RemoteRig, RemoteRigError};
 use jig_service::protocol::{DescribePlace, PlaceAnswer};
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
 
-use super::execute::until_signalled;
 use super::open_lab;
 use super::rpc::own_name;
+use super::runtime::until_signalled;
 use crate::args::{Common, RigName};
 use crate::failure::{Failure, chain};
 
@@ -88,14 +88,14 @@ impl OpenRig {
     }
 }
 
-impl From<RemoteError> for Failure {
-    fn from(error: RemoteError) -> Self {
+impl From<RemoteRigError> for Failure {
+    fn from(error: RemoteRigError) -> Self {
         match error.refusal() {
             Some(refusal) => refusal.clone().into(),
             None => {
                 let failure = Self::of(error.fault(), &error);
                 match error {
-                    RemoteError::Gone { job, .. } => {
+                    RemoteRigError::Gone { job, .. } => {
                         failure.help(format!("the command goes on at the rig, as job {job}"))
                     }
                     _ => failure,

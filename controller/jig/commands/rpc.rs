@@ -13,7 +13,7 @@ use jig_service::jobs::{JobStore, WorkerProgram};
 use jig_service::server::{FileStore, RigHost, serve};
 use tokio::io::{stdin, stdout};
 
-use super::execute::until_signalled;
+use super::runtime::until_signalled;
 use crate::args::{Common, RpcArgs};
 use crate::failure::Failure;
 

@@ -19,7 +19,7 @@ use jig_model::{Fault, Problems, exit};
 use jig_service::jobs::{Job, JobOrder, JobOrders};
 use tokio::sync::mpsc;
 
-use super::execute::until_signalled;
+use super::runtime::until_signalled;
 use crate::args::{Common, WorkerArgs};
 use crate::failure::{Failure, chain};
 use crate::render::Screen;

@@ -15,12 +15,12 @@ mod reply;
 mod tests;
 
 pub use ask::{
-    CheckCommand, Command, ConsoleCommand, PlanText, PowerAction, PowerCommand, RecoverCommand,
-    RecoverExtent, RecoverySteps, RunCommand, RunOptions, TestCommand,
+    CheckCommand, Command, PlanText, PowerAction, PowerCommand, RecoverCommand, RecoverExtent,
+    RecoverySteps, RunCommand, RunOptions, TestCommand,
 };
 pub use attach::{
-    AttachCommand, AttachFollow, AttachInput, ConsoleLogEvent, ConsoleLogItem, ConsoleLogSource,
-    InputLoss, LineControlCommand,
+    AttachCommand, AttachFollow, AttachInput, ConsoleCommand, ConsoleLogEvent, ConsoleLogItem,
+    ConsoleLogSource, InputLoss, LineControlCommand,
 };
 pub use debug::{
     BacktraceReply, BoardResetCommand, BreakpointOutcome, BreakpointReply, CodeLocation, CoreReply,

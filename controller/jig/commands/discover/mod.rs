@@ -13,7 +13,7 @@ use jig_probe::list_probes;
 use serde_json::json;
 
 use self::draft::{Discovered, draft};
-use super::execute::runtime;
+use super::runtime::runtime;
 use crate::args::{Common, DiscoverArgs};
 use crate::failure::{Failure, chain};
 use crate::render::{Screen, one_line};

@@ -7,7 +7,7 @@ use jig_model::program::Programs as _;
 
 use super::programs::{find, version};
 use super::{DoctorFinding, DoctorLevel};
-use crate::commands::execute::runtime;
+use crate::commands::runtime::runtime;
 
 /// Looks at both. Without one of them boards can be tested, and nothing can be repaired.
 pub(super) fn look() -> Vec<DoctorFinding> {

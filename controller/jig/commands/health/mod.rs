@@ -14,8 +14,9 @@ use jig_rig::health::{Figures, HealthError, HistoryEntry, PlaceHealth};
 use jig_rig::store::PlaceLockError;
 
 pub(crate) use self::show::style;
-use super::execute::{unexpected, until_signalled};
+use super::execute::unexpected;
 use super::open_lab;
+use super::runtime::until_signalled;
 use crate::args::{Common, HealthArgs, ms};
 use crate::failure::Failure;
 use crate::render::Screen;

@@ -6,7 +6,7 @@ use jig_probe::list_probes;
 use serde_json::json;
 
 use crate::args::Common;
-use crate::commands::execute::runtime;
+use crate::commands::runtime::runtime;
 use crate::failure::Failure;
 use crate::render::{Screen, Style, TextTable, one_line};
 

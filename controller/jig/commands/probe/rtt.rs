@@ -11,7 +11,8 @@ use tokio::sync::mpsc;
 
 use super::access::ProbedBoard;
 use crate::args::{Common, RttArgs, ms};
-use crate::commands::execute::{unexpected, until_signalled};
+use crate::commands::execute::unexpected;
+use crate::commands::runtime::until_signalled;
 use crate::failure::Failure;
 use crate::render::Screen;
 

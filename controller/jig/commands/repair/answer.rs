@@ -13,7 +13,7 @@ use jig_repair::submit::{SubmitError, submit as submit_to};
 use super::folders::{as_begun, find, open, origin_of, policy_of};
 use super::host::git_in;
 use crate::args::Common;
-use crate::commands::execute::runtime;
+use crate::commands::runtime::runtime;
 use crate::failure::Failure;
 use crate::render::Screen;
 

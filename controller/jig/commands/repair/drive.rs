@@ -31,7 +31,7 @@ use super::folders::{HELD_OUT, PLAN, TASK, as_begun, open, origin_of, policy_of,
 use super::host::{programs, search_path};
 use super::show::{RowFollower, document, standing, tell};
 use crate::args::Common;
-use crate::commands::execute::until_signalled;
+use crate::commands::runtime::until_signalled;
 use crate::failure::Failure;
 use crate::render::Screen;
 

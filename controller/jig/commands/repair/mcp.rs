@@ -25,7 +25,7 @@ use super::answer::{Taken, take};
 use super::folders::{find, open};
 use super::show::document;
 use crate::args::Common;
-use crate::commands::execute::until_signalled;
+use crate::commands::runtime::until_signalled;
 use crate::failure::Failure;
 
 /// Most bytes of text in an answer.

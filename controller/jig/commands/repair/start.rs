@@ -22,8 +22,8 @@ use super::folders::{
 };
 use super::host::{git_in, search_path};
 use crate::args::{Common, RepairStart};
-use crate::commands::execute::runtime;
 use crate::commands::open_lab;
+use crate::commands::runtime::runtime;
 use crate::failure::Failure;
 use crate::render::Screen;
 

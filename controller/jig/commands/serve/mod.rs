@@ -38,8 +38,8 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use self::requests::ClientRequests;
 use self::rig_watch::RigWatch;
-use super::execute::runtime;
 use super::rpc::rig_host;
+use super::runtime::runtime;
 use crate::args::{Common, ServeArgs};
 use crate::failure::{Failure, chain};
 use crate::render::Screen;

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    AttachCommand, BoardResetCommand, DebugCommand, EraseCommand, FlashImageCommand,
-    LineControlCommand, ServeProbeCommand,
+    AttachCommand, BoardResetCommand, ConsoleCommand, DebugCommand, EraseCommand,
+    FlashImageCommand, LineControlCommand, ServeProbeCommand,
 };
 use crate::pattern::Pattern;
 use crate::recovery::RecoveryStep;
@@ -177,23 +177,6 @@ impl Default for RunOptions {
             coverage_by_test: false,
         }
     }
-}
-
-/// Boots a board to talk to it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ConsoleCommand {
-    /// The place.
-    pub place: PlaceName,
-    /// The image to boot; none where the board boots by itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub image: Option<PathBuf>,
-    /// The console that gets the input; the primary one if none is named.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub console: Option<ConsoleName>,
-    /// How long the board must have been quiet after the end of the input before the command
-    /// ends, in milliseconds.
-    pub quiet_ms: u64,
 }
 
 /// Proves that a place works, or recovers it.

@@ -1,11 +1,30 @@
-//! Commands and events of a console that is there already: captured between runs, or used by a run.
+//! Commands and events of a session with a console: one that is there already, captured between runs or
+//! used by a run, or that of a board booted for it.
+
+use std::path::PathBuf;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::ConsoleCommand;
 use crate::protocol::LineControl;
 use crate::{ConsoleName, PlaceName, RunId};
+
+/// Boots a board to talk to it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ConsoleCommand {
+    /// The place.
+    pub place: PlaceName,
+    /// The image to boot; none where the board boots by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<PathBuf>,
+    /// The console that gets the input; the primary one if none is named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub console: Option<ConsoleName>,
+    /// How long the board must have been quiet after the end of the input before the command
+    /// ends, in milliseconds.
+    pub quiet_ms: u64,
+}
 
 /// Reads what a console prints, and sends input to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

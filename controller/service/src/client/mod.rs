@@ -17,5 +17,5 @@ mod upload;
 
 pub use connection::{CallError, RigClient};
 pub use mirror::MirrorError;
-pub use remote::{Connect, Connected, Patience, RemoteError, RemoteRig};
+pub use remote::{Connect, Connected, Patience, RemoteRig, RemoteRigError};
 pub use upload::UploadError;

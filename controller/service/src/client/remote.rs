@@ -60,7 +60,7 @@ impl Default for Patience {
 
 /// Says why a command was not carried out at the rig, or how it ended is not known.
 #[derive(Debug, thiserror::Error)]
-pub enum RemoteError {
+pub enum RemoteRigError {
     /// The host cannot be reached.
     #[error("{}", .0.message)]
     Connect(Refusal),
@@ -115,7 +115,7 @@ fn said(words: &str) -> String {
     if words.is_empty() { String::new() } else { format!(": {words}") }
 }
 
-impl RemoteError {
+impl RemoteRigError {
     /// Says who is to blame.
     pub fn fault(&self) -> Fault {
         match self {
@@ -175,12 +175,13 @@ impl RemoteRig {
     }
 
     /// Connects, unless there is a connection.
-    async fn link(&self) -> Result<Link, RemoteError> {
+    async fn link(&self) -> Result<Link, RemoteRigError> {
         let mut kept = self.link.lock().await;
         if let Some(link) = kept.as_ref().filter(|link| !link.client.is_lost()) {
             return Ok(link.clone());
         }
-        let Connected { from, to } = self.connect.connect().await.map_err(RemoteError::Connect)?;
+        let Connected { from, to } =
+            self.connect.connect().await.map_err(RemoteRigError::Connect)?;
         let client = RigClient::over(from, to);
         let (by, program) = (self.by.clone(), self.version.clone());
         let hello = Hello { protocol: PROTOCOL, program, by };
@@ -189,8 +190,8 @@ impl RemoteRig {
             Err(CallError::Lost(why)) => {
                 let ended = self.connect.why_ended().await;
                 return Err(match ended {
-                    Some(refusal) => RemoteError::Connect(refusal),
-                    None => RemoteError::Call(CallError::Lost(why)),
+                    Some(refusal) => RemoteRigError::Connect(refusal),
+                    None => RemoteRigError::Call(CallError::Lost(why)),
                 });
             }
             Err(error) => return Err(error.into()),
@@ -198,7 +199,7 @@ impl RemoteRig {
         Ok(kept.insert(Link { client, host }).clone())
     }
 
-    async fn link_again(&self, job: &JobId) -> Result<Link, RemoteError> {
+    async fn link_again(&self, job: &JobId) -> Result<Link, RemoteRigError> {
         *self.link.lock().await = None;
         let host = self.connect.host();
         tracing::warn!(host, "the connection is lost; connecting again");
@@ -206,11 +207,11 @@ impl RemoteRig {
         loop {
             match self.link().await {
                 Ok(link) => return Ok(link),
-                Err(RemoteError::Connect(refusal)) if Instant::now() >= end => {
-                    return Err(RemoteError::Gone { host, job: job.clone(), refusal });
+                Err(RemoteRigError::Connect(refusal)) if Instant::now() >= end => {
+                    return Err(RemoteRigError::Gone { host, job: job.clone(), refusal });
                 }
-                Err(RemoteError::Connect(_)) => {}
-                Err(RemoteError::Call(error)) if error.is_lost() && Instant::now() < end => {}
+                Err(RemoteRigError::Connect(_)) => {}
+                Err(RemoteRigError::Call(error)) if error.is_lost() && Instant::now() < end => {}
                 Err(error) => return Err(error),
             }
             sleep(RECONNECT).await;
@@ -221,7 +222,7 @@ impl RemoteRig {
     ///
     /// # Errors
     /// The host cannot be reached, or refuses.
-    pub async fn call<C: RpcCall>(&self, call: &C) -> Result<C::Answer, RemoteError> {
+    pub async fn call<C: RpcCall>(&self, call: &C) -> Result<C::Answer, RemoteRigError> {
         Ok(self.link().await?.client.call(call).await?)
     }
 
@@ -236,7 +237,7 @@ impl RemoteRig {
         input: mpsc::Receiver<Vec<u8>>,
         events: Arc<dyn EventSink>,
         cancel: CancelToken,
-    ) -> Result<Reply, RemoteError> {
+    ) -> Result<Reply, RemoteRigError> {
         let images = read_images(&mut command)?;
         let outputs: Vec<PathBuf> =
             command.files().outputs.into_iter().map(|path| path.clone()).collect();
@@ -245,9 +246,9 @@ impl RemoteRig {
         let mut link = self.link().await?;
         loop {
             match start(&link.client, &images, &command, &job, attached).await {
-                Err(RemoteError::Call(error) | RemoteError::Upload(UploadError::Call(error)))
-                    if error.is_lost() =>
-                {
+                Err(
+                    RemoteRigError::Call(error) | RemoteRigError::Upload(UploadError::Call(error)),
+                ) if error.is_lost() => {
                     link = self.link_again(&job).await?;
                 }
                 started => break started?,
@@ -273,10 +274,12 @@ impl RemoteRig {
         let host = self.connect.host();
         let mut reply = match (session.last.take(), end.crashed) {
             (Some(WorkerLine::Reply(reply)), _) => reply,
-            (Some(WorkerLine::Refused(refusal)), _) => return Err(RemoteError::Refused(refusal)),
+            (Some(WorkerLine::Refused(refusal)), _) => {
+                return Err(RemoteRigError::Refused(refusal));
+            }
             (_, words) => {
                 let words = words.unwrap_or_default();
-                return Err(RemoteError::Crashed { host, words });
+                return Err(RemoteRigError::Crashed { host, words });
             }
         };
         if let Reply::Run(run) = &mut reply {
@@ -288,7 +291,7 @@ impl RemoteRig {
                     }
                     Err(error) if error.is_lost() => link = self.link_again(&job).await?,
                     Err(source) => {
-                        return Err(RemoteError::Mirror { run: run.run.clone(), host, source });
+                        return Err(RemoteRigError::Mirror { run: run.run.clone(), host, source });
                     }
                 }
             }
@@ -309,7 +312,7 @@ async fn start(
     command: &Command,
     job: &JobId,
     attached: bool,
-) -> Result<(), RemoteError> {
+) -> Result<(), RemoteRigError> {
     let mut command = command.clone();
     send_images(client, images, &mut command).await?;
     client.call(&StartJob { job: job.clone(), command, attached }).await?;
@@ -427,8 +430,8 @@ async fn fetch(
     job: &JobId,
     number: usize,
     path: &Path,
-) -> Result<(), RemoteError> {
-    let failed = |source| RemoteError::Output { path: path.to_owned(), source };
+) -> Result<(), RemoteRigError> {
+    let failed = |source| RemoteRigError::Output { path: path.to_owned(), source };
     let mut bytes = Vec::new();
     loop {
         let offset = u64::try_from(bytes.len()).unwrap_or(u64::MAX);

@@ -93,7 +93,7 @@ fn steps() -> Command {
 async fn carried_out(
     rig: &RemoteRig,
     command: Command,
-) -> (Result<Reply, RemoteError>, Vec<String>) {
+) -> (Result<Reply, RemoteRigError>, Vec<String>) {
     let (told, (_, none)) = (Arc::new(Told::default()), mpsc::channel(1));
     let done = rig.execute(command, none, told.clone(), CancelToken::new()).await;
     let told = told.0.lock().unwrap().clone();

@@ -24,7 +24,7 @@ const MOST_ERRORS: u64 = 2 << 10;
 
 /// Says why a job cannot be followed.
 #[derive(Debug, thiserror::Error)]
-pub enum FollowError {
+pub enum JobFollowError {
     /// Its files cannot be used.
     #[error(transparent)]
     Job(#[from] JobError),
@@ -44,7 +44,7 @@ pub enum FollowError {
     },
 }
 
-impl FollowError {
+impl JobFollowError {
     /// Says who is to blame.
     pub fn fault(&self) -> Fault {
         match self {
@@ -85,7 +85,7 @@ pub struct JobFollower {
 }
 
 impl JobFollower {
-    pub(super) fn open(folder: &Path, offset: u64) -> Result<Self, FollowError> {
+    pub(super) fn open(folder: &Path, offset: u64) -> Result<Self, JobFollowError> {
         let opened = |name: &str| {
             let path = folder.join(name);
             File::open(&path).map_err(|error| JobError::file("read", &path, error))
@@ -114,7 +114,7 @@ impl JobFollower {
     ///
     /// # Errors
     /// The output cannot be read, or is not understood.
-    pub async fn next(&mut self) -> Result<JobNews, FollowError> {
+    pub async fn next(&mut self) -> Result<JobNews, JobFollowError> {
         loop {
             if let Some(news) = self.take_line()? {
                 return Ok(news);
@@ -132,16 +132,16 @@ impl JobFollower {
         }
     }
 
-    fn take_line(&mut self) -> Result<Option<JobNews>, FollowError> {
+    fn take_line(&mut self) -> Result<Option<JobNews>, JobFollowError> {
         let at = self.offset;
         let Some(end) = memchr::memchr(b'\n', &self.pending) else {
             return match self.pending.len() > MOST_LINE {
-                true => Err(FollowError::TooLong { at }),
+                true => Err(JobFollowError::TooLong { at }),
                 false => Ok(None),
             };
         };
         let line = WorkerLine::from_line(&self.pending[..end])
-            .map_err(|source| FollowError::Line { at, source })?;
+            .map_err(|source| JobFollowError::Line { at, source })?;
         self.answered |= !matches!(line, WorkerLine::Event(_));
         self.pending.drain(..=end);
         let len = u64::try_from(end).unwrap_or(u64::MAX);
@@ -150,7 +150,7 @@ impl JobFollower {
     }
 
     /// Reads what has been written; tells whether there was anything.
-    fn read(&mut self) -> Result<bool, FollowError> {
+    fn read(&mut self) -> Result<bool, JobFollowError> {
         let len = self.pending.len();
         self.pending.resize(len + STRIDE, 0);
         let read = self.output.read(&mut self.pending[len..]);

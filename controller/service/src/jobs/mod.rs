@@ -27,7 +27,7 @@ mod store;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use follow::{FollowError, JobFollower, JobNews};
+pub use follow::{JobFollowError, JobFollower, JobNews};
 pub use id::{JobId, NotJobId};
 pub use input::{JobInputs, JobOrder, JobOrders, MOST_JOB_INPUT, SendOrderError};
 pub use store::{Job, JobError, JobSpec, JobStore, WorkerProgram};

@@ -15,7 +15,7 @@ use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 use serde::{Deserialize, Serialize};
 
-use super::{FollowError, JobFollower, JobId, JobInputs};
+use super::{JobFollowError, JobFollower, JobId, JobInputs};
 
 /// How long the folder of a job that has ended is kept: a caller that lost its connection over a
 /// weekend still gets its answer.
@@ -297,7 +297,7 @@ impl Job {
     ///
     /// # Errors
     /// Its files cannot be opened.
-    pub fn follow(&self, offset: u64) -> Result<JobFollower, FollowError> {
+    pub fn follow(&self, offset: u64) -> Result<JobFollower, JobFollowError> {
         JobFollower::open(&self.folder, offset)
     }
 

@@ -1,0 +1,242 @@
+//! A rig that is used from elsewhere: the same verbs, output and exit codes as at the rig.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+
+use crate::capture_service::CaptureService;
+use crate::manifest::elf;
+use crate::workshop::{Slot, Started, Workshop, until};
+
+/// A host with a rig, and one from which it is used. They share no folder.
+struct TwoHosts {
+    rig: Workshop,
+    desk: Workshop,
+    service: Option<CaptureService>,
+}
+
+impl TwoHosts {
+    fn new() -> Self {
+        let (rig, desk) = (Workshop::new(), Workshop::new());
+        let service = Some(CaptureService::start(&rig));
+        Self { rig, desk, service }
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.rig.path("../home/STATE/jig/rig.sock")
+    }
+
+    /// Calls jig at the desk, for the rig.
+    fn call(&self, args: &[&str]) -> std::process::Command {
+        let mut command = self.desk.jig(args);
+        command.env("JIG_RIG", format!("unix:{}", self.socket().display()));
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> crate::workshop::Ran {
+        crate::workshop::ran(&mut self.call(args)).unwrap()
+    }
+}
+
+/// Leaves out what differs between two runs: names and times.
+fn lasting(text: &str) -> String {
+    let lines = text.lines().filter(|line| !line.contains("next: ")).map(|line| {
+        let time = line.rfind(" (").filter(|_| line.ends_with(" s)"));
+        // Where code lies depends on nothing; how long it ran does.
+        time.map_or(line, |at| &line[..at]).trim_end()
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn a_run_at_another_rig_is_told_and_kept_as_one_of_this_host() {
+    let _slot = Slot::take();
+    let hosts = TwoHosts::new();
+    for (board, fixture, code) in [
+        ("microbit", "unity-pass", 0),
+        ("mps2-an385", "fault-bus", 1),
+        ("microbit", "unity-fail", 1),
+    ] {
+        let image = elf(board, fixture);
+        let there = hosts.run(&["run", "-b", board, &image]);
+        there.says(code, &[]);
+        let here = hosts.rig.run(["run", "-b", board, &image]);
+        here.says(code, &[]);
+        assert_eq!(there.out(), here.out(), "{fixture}");
+        assert_eq!(lasting(&there.err()), lasting(&here.err()), "{fixture}");
+    }
+    // The copies are whole, and those of the rig are there, too.
+    for copy in hosts.desk.run_dirs() {
+        let original = hosts.rig.runs().join(copy.file_name().unwrap());
+        for name in ["record.json", "events.jsonl", "consoles/1/uart0.raw", "consoles/1/uart0.idx"]
+        {
+            let (copied, kept) = (fs::read(copy.join(name)), fs::read(original.join(name)));
+            assert_eq!(copied.unwrap(), kept.unwrap(), "{name}");
+        }
+        assert!(!copy.join("lock").exists());
+    }
+    // What works on runs needs no rig.
+    hosts.desk.run(["runs", "show", "last"]).says(0, &[]);
+    hosts.desk.run(["runs", "log", "last"]).says(0, &["test_ring.c"]);
+}
+
+#[test]
+fn a_plan_and_its_reports_are_those_of_the_caller() {
+    let _slot = Slot::take();
+    let hosts = TwoHosts::new();
+    let plan = hosts.desk.write(
+        "plan.toml",
+        "version = 1\nname = \"p\"\ngoal = \"g\"\ntimeout = \"1m\"\n[[stage]]\nname = \"s\"\n[[stage.step]]\nname = \"s\"\n\
+         goal = \"g\"\nactions = [{ deploy = true }, { power = \"cycle\" }, { wait_for_results = true }]\n",
+    );
+    let (plan, report) = (plan.display().to_string(), hosts.desk.path("r.xml"));
+    let image = elf("microbit", "unity-pass");
+    let junit = format!("junit={}", report.display());
+    let args = ["test", "-b", "microbit", &plan, "--image", &image, "--report", &junit];
+    hosts.run(&args).says(0, &["PASS microbit"]);
+    assert!(fs::read_to_string(report).unwrap().contains("test_keeps_order"));
+    let wrong = hosts.desk.write("wrong.toml", "version = 1\nnam = \"p\"\n").display().to_string();
+    hosts.run(&["test", "-b", "microbit", &wrong]).says(3, &["nam", "wrong.toml:2"]);
+    hosts.run(&["run", "-b", "microbti", &image]).says(2, &["microbti", "jig boards"]);
+    hosts.run(&["boards"]).says(2, &["works on the rig of this host"]);
+}
+
+#[test]
+fn piped_input_reaches_a_console_at_another_rig() {
+    let _slot = Slot::take();
+    let hosts = TwoHosts::new();
+    let image = elf("mps2-an385", "shell-talk");
+    let mut command = hosts.call(&["console", "-b", "mps2-an385", "--image", &image]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut session = Started::of(&mut command);
+    session.child().stdin.take().unwrap().write_all(b"ver\n").unwrap();
+    let ran = session.finish();
+    ran.says(0, &[]);
+    assert!(ran.out().contains("jig> ver"), "{ran}");
+}
+
+/// Waits until a run of the rig has begun at the desk.
+fn begun(hosts: &TwoHosts) -> PathBuf {
+    until("a copied run", || hosts.desk.run_dirs().pop())
+}
+
+#[test]
+fn a_run_goes_on_where_the_server_is_killed_and_its_caller_comes_back() {
+    let _slot = Slot::take();
+    let mut hosts = TwoHosts::new();
+    let image = elf("mps2-an385", "slow-start");
+    let mut command = hosts.call(&["run", "-b", "mps2-an385", &image, "--timeout", "60s"]);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let caller = Started::of(&mut command);
+    begun(&hosts);
+    hosts.service.take().unwrap().kill();
+    hosts.service = Some(CaptureService::start(&hosts.rig));
+    caller.finish().says(0, &["PASS mps2-an385"]);
+    assert_eq!(hosts.rig.run_dirs().len(), 1, "the run was made again");
+}
+
+#[test]
+fn a_run_outlives_its_caller_and_a_signal_cancels_it() {
+    let _slot = Slot::take();
+    let hosts = TwoHosts::new();
+    let image = elf("mps2-an385", "slow-start");
+    let start = || {
+        let mut command = hosts.call(&["run", "-b", "mps2-an385", &image, "--timeout", "60s"]);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Started::of(&mut command)
+    };
+    let state = |dir: &PathBuf| {
+        let text = fs::read(hosts.rig.runs().join(dir.file_name().unwrap()).join("record.json"));
+        serde_json::from_slice::<Value>(&text.ok()?).ok()
+    };
+    let caller = start();
+    let killed = begun(&hosts);
+    caller.signal(Signal::SIGKILL);
+    caller.finish();
+    until("the end of the run", || {
+        state(&killed).filter(|record| record["verdict"]["kind"] == "pass").map(drop)
+    });
+    let caller = start();
+    let cancelled =
+        until("another run", || hosts.desk.run_dirs().into_iter().find(|d| *d != killed));
+    caller.signal(Signal::SIGINT);
+    caller.finish().says(130, &["CANCELLED"]);
+    assert_eq!(state(&cancelled).unwrap()["verdict"]["kind"], "cancelled");
+}
+
+/// Speaks to `jig rpc --stdio`; returns its answers.
+fn spoken(workshop: &Workshop, lines: &[&str]) -> (i32, Vec<Value>) {
+    let mut command = workshop.jig(["rpc", "--stdio", "--as", "ci"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut server = Started::of(&mut command);
+    let mut stdin = server.child().stdin.take().unwrap();
+    // A server that refuses a line may have ended before the next one.
+    let _ = stdin.write_all(lines.join("\n").as_bytes()).and_then(|()| stdin.write_all(b"\n"));
+    drop(stdin);
+    let ran = server.finish();
+    let answers = ran.out().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    (ran.code(), answers)
+}
+
+const HELLO: &str =
+    r#"{"jsonrpc":"2.0","id":1,"method":"hello","params":{"protocol":1,"program":"x","by":"me"}}"#;
+
+#[test]
+fn a_caller_that_keeps_to_no_protocol_is_told_what_is_wrong() {
+    let workshop = Workshop::new();
+    let call = |method: &str, params: Value| {
+        json!({"jsonrpc": "2.0", "id": 2, "method": method, "params": params}).to_string()
+    };
+    let older = HELLO.replace("\"protocol\":1", "\"protocol\":7");
+    let run =
+        json!({"command": "run", "place": "microbit", "image": "/etc/passwd", "timeout_ms": 1});
+    let start = json!({"job": "a", "command": run, "attached": false});
+    let digest = "0".repeat(64);
+    for (first, second, code, words) in [
+        ("noise", String::new(), -32700, "JSON-RPC"),
+        (HELLO, r#"{"jsonrpc":"2.0"}"#.to_owned(), -32600, "request"),
+        ("", call("job.list", json!({})), -32600, "first call is hello"),
+        (&older, String::new(), -32000, "speaks protocol 1"),
+        (HELLO, call("levitate", json!({})), -32601, "levitate"),
+        (HELLO, call("job.follow", json!({"job": "../x", "offset": 0})), -32602, "names no job"),
+        (HELLO, call("job.cancel", json!({"job": "gone"})), -32000, "no job gone"),
+        // A caller names no files of the host.
+        (HELLO, call("job.start", start), -32000, "no file that was sent"),
+        (
+            HELLO,
+            call(
+                "run.read",
+                json!({"run": "20261124-000000-0000", "path": "../../x", "offset": 0}),
+            ),
+            -32000,
+            "20261124-000000-0000",
+        ),
+        (
+            HELLO,
+            call("file.put", json!({"sha256": digest, "offset": 0, "data": ""})),
+            -32000,
+            "not offered",
+        ),
+        (
+            HELLO,
+            call("file.put", json!({"sha256": digest, "offset": 0, "data": "!"})),
+            -32602,
+            "data",
+        ),
+    ] {
+        let lines: Vec<&str> = [first, &second].into_iter().filter(|l| !l.is_empty()).collect();
+        let (_, answers) = spoken(&workshop, &lines);
+        let error = answers.iter().find_map(|answer| answer.get("error"));
+        let error = error.unwrap_or_else(|| panic!("{lines:?}: {answers:?}"));
+        assert_eq!(error["code"], code, "{lines:?}: {error}");
+        assert!(error["message"].as_str().unwrap().contains(words), "{lines:?}: {error}");
+    }
+    let (code, answers) = spoken(&workshop, &[HELLO]);
+    assert_eq!((code, answers[0]["result"]["identity"].as_str()), (0, Some("ci")));
+    let endless = "x".repeat(3 << 20);
+    assert_eq!(spoken(&workshop, &[HELLO, &endless]).0, 2);
+}
