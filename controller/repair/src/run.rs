@@ -116,6 +116,10 @@ pub struct Run {
     pub baseline: Option<FailedBaseline>,
     /// Which code decides what the tests say.
     pub test_code: TestCode,
+    /// Files that git tracks and that the build without a patch rewrites.
+    pub rewritten: BTreeSet<String>,
+    /// SHA-256 of each document on which a proof rests, by its path below the folder of the run.
+    pub kept: BTreeMap<String, String>,
     /// The last proposal.
     pub proposed: Option<Proposed>,
     /// Identities of all proposals.
@@ -194,6 +198,8 @@ impl Run {
             Entry::Begun(_) => return Err(FoldError::Beginning(row.seq)),
             Entry::Intent(intent) => {
                 self.expect(row.seq, intent.state)?;
+                // A step that was cut off and begins again.
+                self.flash_cycles += self.begun_step.take().map_or(0, |cut_off| cut_off.flashes);
                 self.begun_step = Some(intent.clone());
             }
             Entry::Outcome(outcome) => self.outcome(row.seq, outcome)?,
@@ -289,6 +295,8 @@ impl Run {
                 self.iteration += u64::from(uses_iteration);
             }
             Fact::Waited { ms } => self.busy_ms = self.busy_ms.saturating_add(ms),
+            Fact::Kept { file, sha256 } => drop(self.kept.insert(file, sha256)),
+            Fact::Rewritten { files } => self.rewritten = files,
             Fact::Flashed => self.flash_cycles += 1,
             Fact::Waits { digest } => self.waits = Some(digest),
         }
