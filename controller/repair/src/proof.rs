@@ -21,7 +21,8 @@ pub struct PlanRun {
     pub skipped: u64,
     /// Names of the cases that passed.
     pub passes: Vec<String>,
-    /// Whether the image that ran is known to be the one that was built.
+    /// Whether something shows that the image that ran is the one that was built: the emulator has loaded
+    /// it, the board was read back, or the firmware has printed its build id.
     pub image_seen: bool,
 }
 
@@ -96,7 +97,10 @@ pub enum Lack {
     #[error("{0} passed before the patch and does not now")]
     Worse(String),
     /// It is not known which image ran.
-    #[error("run {0} does not show that the built image ran")]
+    #[error(
+        "run {0} does not show that the built image ran: let the rig read the board back, or the \
+         firmware print its build id"
+    )]
     ImageUnknown(String),
     /// The image cannot be built from base and patch alone.
     #[error("a clean build of base and patch gave another image")]

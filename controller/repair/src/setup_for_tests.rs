@@ -10,7 +10,7 @@ use std::time::Duration;
 use jig_model::command::{CheckReply, Command, PlanText, Refusal, Reply, RunReply};
 use jig_model::protocol::BoxFuture;
 use jig_model::result::{CaseStatus, TestCase};
-use jig_model::{Cause, Evidence, Fault, Verdict};
+use jig_model::{Cause, Evidence, Fault, ImageSeen, Verdict};
 
 use crate::agents::{AgentError, Answer, PatchProposal, ProposalRequest, RepairAgent};
 use crate::analysis::Preset;
@@ -95,6 +95,7 @@ impl RigDoor for ScriptedRig {
                 let cases = [("a", CaseStatus::Pass), ("b", CaseStatus::Pass), ("c", last)];
                 verdict.tests.cases = cases.map(|(name, status)| case(name, status)).to_vec();
             }
+            verdict.image_seen = Some(ImageSeen::Loaded);
             if board == ScriptedBoard::LosesLog {
                 let note = "PASS".to_owned();
                 verdict.evidence = vec![Evidence { file: "gone".into(), start: 0, end: 4, note }];
