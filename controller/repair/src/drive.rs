@@ -20,17 +20,12 @@ use crate::run::{FoldError, Run};
 /// How often requests of other processes are looked for.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// Most flashes of a step that was cut off.
-const MAX_FLASHES: usize = 100;
-
 /// The work of one state, or of one part of it.
 pub trait RepairStep: Send + Sync {
     /// Says what it leaves behind where it is cut off.
     fn effect(&self) -> Effect;
     /// Says how often it flashes a real board at most.
-    fn flashes(&self) -> u64 {
-        0
-    }
+    fn flashes(&self) -> u8;
     /// Says how long it may take.
     fn limit(&self) -> Duration;
     /// Does the work. Where it is not waited for to its end, dropping it ends what it started.
@@ -110,8 +105,7 @@ fn advance<'s>(
             return Ok(None);
         }
         let step = steps.step(run.state, run.part);
-        let (effect, input) = (step.effect(), run.hash.to_string());
-        let flashes = step.flashes();
+        let (effect, flashes, input) = (step.effect(), step.flashes(), run.hash.to_string());
         let intent = Intent { state: run.state, part: run.part, effect, input, flashes };
         write(journal, run, &Entry::Intent(intent))?;
         // What only reads can be made again: its rows need no flush of their own.
@@ -139,8 +133,7 @@ fn without_step(run: &Run) -> Option<StepResult> {
     let reason = "the step was cut off, and the board may be in any state";
     let class = ErrorClass::TestEnvFailure;
     let mut result = StepResult::of(event, reason).with(Fact::Failed { class });
-    let flashes = usize::try_from(cut_off.flashes).unwrap_or(usize::MAX);
-    result.facts.extend(std::iter::repeat_n(Fact::Flashed, flashes.min(MAX_FLASHES)));
+    result.facts.extend((0..cut_off.flashes).map(|_| Fact::Flashed));
     Some(result)
 }
 

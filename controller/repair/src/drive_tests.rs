@@ -119,6 +119,10 @@ impl RepairStep for Scripted {
         }
     }
 
+    fn flashes(&self) -> u8 {
+        0
+    }
+
     fn limit(&self) -> Duration {
         LIMIT
     }

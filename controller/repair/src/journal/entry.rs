@@ -67,13 +67,8 @@ pub struct Intent {
     /// SHA-256 of the run's state that the step is given, in lower-case hex.
     pub input: String,
     /// How often it flashes a real board at most. So often counts where the step is cut off.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub flashes: u64,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
-fn is_zero(count: &u64) -> bool {
-    *count == 0
+    #[serde(default)]
+    pub flashes: u8,
 }
 
 /// A step that has run.

@@ -16,7 +16,7 @@ use crate::steps::{failed, if_changed, if_ended};
 use crate::tests_ran::missing_tests;
 
 /// Most runs of a plan on a real board: the base, a clean build, the held-out plan.
-pub(super) const MAX_FLASHES: usize = 3;
+pub(super) const MAX_FLASHES: u8 = 3;
 
 /// Says why a proof could not be looked at.
 enum Unproven {

@@ -29,7 +29,7 @@ const FAILURES: usize = 2;
 const RECOVERIES: usize = 2;
 
 /// Most runs of a plan: those of the baseline, and each for which the rig failed.
-pub(super) const MAX_FLASHES: usize = RUNS + RECOVERIES + 1;
+pub(super) const MAX_FLASHES: u8 = (RUNS + RECOVERIES + 1) as u8;
 
 pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
     if let Err(error) = Policy::check_rules() {

@@ -42,7 +42,7 @@ struct Step<'s> {
     setup: &'s RepairSetup,
     part: Option<RepairSubState>,
     effect: Effect,
-    flashes: u64,
+    flashes: u8,
     limit: Duration,
     work: Work,
 }
@@ -52,7 +52,7 @@ impl RepairStep for Step<'_> {
         self.effect
     }
 
-    fn flashes(&self) -> u64 {
+    fn flashes(&self) -> u8 {
         self.flashes
     }
 
@@ -130,11 +130,11 @@ impl RepairSteps for Steps {
         let flashes = match state {
             _ if !setup.rig.is_real() => 0,
             S::Init => init::MAX_FLASHES,
-            S::TestRun => test_run::passes(setup),
+            S::TestRun => u8::try_from(test_run::passes(setup)).unwrap_or(u8::MAX),
             S::ResultAnalysis => analyse_result::MAX_FLASHES,
             _ => 0,
         };
-        Box::new(Step { setup, part, effect, flashes: flashes as u64, limit, work })
+        Box::new(Step { setup, part, effect, flashes, limit, work })
     }
 }
 
