@@ -246,3 +246,24 @@ fn a_build_that_is_not_said_is_asked_for_with_the_command_to_type() {
     let named = workshop.run(args.into_iter().chain(["--build", "ninja -C out"]));
     named.says(2, &["--build \"ninja -C out\" --artifact"]);
 }
+
+#[test]
+fn what_other_processes_write_loses_the_values_of_the_agents_variables() {
+    let workshop = Workshop::new();
+    let project = project(&workshop);
+    let task = project.task("[\"mcp\", \"command:script\"]", Some(MEND));
+    let text = fs::read_to_string(&task).unwrap();
+    let text = text.replace("timeout = \"2s\"", "env = [\"FIXER_CODE\"]");
+    fs::write(&task, text.replace("a ninth byte", "correct-horse-battery")).unwrap();
+    let with = |args: &[&str]| {
+        ran(workshop.jig(args.iter().copied()).env("FIXER_CODE", "correct-horse-battery")).unwrap()
+    };
+    let _slot = Slot::take();
+    let begun = with(&["repair", task.to_str().unwrap()]);
+    assert_eq!(begun.code(), 4, "{begun}");
+    with(&["repair", "reject", "last", "--why", "not correct-horse-battery"]).says(0, &["refused"]);
+    with(&["repair", "stop", "last", "--why", "no correct-horse-battery"]).says(0, &["asked"]);
+    let log = workshop.run(["--json", "repair", "log", "last"]).out();
+    assert!(!log.contains("correct-horse-battery"), "{log}");
+    assert_eq!(log.matches("[removed: FIXER_CODE]").count(), 3, "{log}");
+}

@@ -18,16 +18,23 @@ const LOOP: &str = "for (;;) { }";
 const EXIT: &str = "register int a __asm(\"r0\") = 24, b __asm(\"r1\") = 131110; \
     __asm volatile(\"bkpt 171\" : : \"r\"(a), \"r\"(b));";
 
+/// Has the library print the report at its first call.
+fn in_library(condition: &str, end: &str) -> String {
+    let statement = forged(end);
+    format!(
+        "sed -i 's/^{{$/{{\\n    {condition} {statement}/; 3ivoid put(const char *);' src/ring.c"
+    )
+}
+
+/// Leaves a document of coverage for each image of the run that says that nothing is known.
+const PLANTED: &str = "R=$(dirname $(dirname $1)); mkdir -p $R/coverage; for i in $R/images/*.elf; do \
+    echo '{\"format\":\"jig-coverage\",\"version\":1,\"files\":[],\"complete\":false,\
+    \"limits\":[\"planted\"],\"tests\":[]}' >$R/coverage/$(basename $i .elf).json; done; ";
+
 #[test]
 fn a_report_of_tests_that_do_not_run_is_refused() {
     // In the library under test, at its first call; in the start-up code, instead of `main`; at the
     // only call that fails, when all tests were begun.
-    let in_library = |condition: &str, end: &str| {
-        let statement = forged(end);
-        format!(
-            "sed -i 's/^{{$/{{\\n    {condition} {statement}/; 3ivoid put(const char *);' src/ring.c"
-        )
-    };
     let in_start =
         format!("sed -i 's/{{ main();/{{ void put(const char *); {};/' src/start.c", forged(""));
     side_by_side(
@@ -54,4 +61,23 @@ fn a_report_of_tests_that_do_not_run_is_refused() {
             project.is_untouched();
         },
     );
+}
+
+#[test]
+fn coverage_that_an_agent_writes_switches_nothing_off() {
+    let workshop = Workshop::new();
+    let project = RepairProject::new(&workshop);
+    let script = PLANTED.to_owned() + &in_library("", LOOP);
+    let task = project.task("[\"command:script\"]", Some(&script));
+    let slot = Slot::take();
+    let ran = ran(workshop.jig(["--json", "repair"]).arg(task)).unwrap();
+    drop(slot);
+    let log = workshop.run(["repair", "log", "last"]).out();
+    assert!(log.contains("not proven: the tests pass without being run:"), "{log}");
+    // The second turn of the agent replaces what the run has measured.
+    assert_eq!(ran.code(), 4, "{ran}{log}");
+    let document = ran.json().unwrap();
+    assert_eq!(document["state"], "ABORTED", "{document:#}");
+    assert!(log.contains("is not what the run has written"), "{log}");
+    assert_eq!(project.branches(), [""; 0]);
 }

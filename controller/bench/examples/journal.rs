@@ -44,6 +44,10 @@ impl RepairStep for IdleStep {
         Effect::Idempotent
     }
 
+    fn flashes(&self) -> u8 {
+        0
+    }
+
     fn limit(&self) -> Duration {
         Duration::from_secs(600)
     }

@@ -39,4 +39,4 @@ pub use fault::{Fault, chain};
 pub use name::{ActionName, BoardId, ConsoleName, DeviceName, NameError, PlaceName, RunId};
 pub use note::Note;
 pub use size::byte_size;
-pub use verdict::{Evidence, Verdict};
+pub use verdict::{Evidence, ImageSeen, Verdict};

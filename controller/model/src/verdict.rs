@@ -21,6 +21,18 @@ pub struct Evidence {
     pub note: String,
 }
 
+/// What shows that the image that ran is the one that was deployed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ImageSeen {
+    /// The emulator has loaded it.
+    Loaded,
+    /// The board was read back after the deployment, and held it.
+    ReadBack,
+    /// The firmware has printed its build id.
+    BuildId,
+}
+
 /// Says what a run, or one attempt of it, amounts to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Verdict {
@@ -42,6 +54,10 @@ pub struct Verdict {
     /// in time that the board had. Absent where the target ended first, or failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub listened_ms: Option<u64>,
+    /// What shows that the image that ran is the one that was deployed. Absent where nothing does, such as
+    /// behind a program that flashes the board and reads nothing back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image_seen: Option<ImageSeen>,
 }
 
 impl Verdict {
@@ -55,6 +71,7 @@ impl Verdict {
             tests: TestReport::default(),
             notes: Vec::new(),
             listened_ms: None,
+            image_seen: None,
         }
     }
 }

@@ -24,6 +24,8 @@ const LOOK: Duration = Duration::from_millis(200);
 pub trait RepairStep: Send + Sync {
     /// Says what it leaves behind where it is cut off.
     fn effect(&self) -> Effect;
+    /// Says how often it flashes a real board at most.
+    fn flashes(&self) -> u8;
     /// Says how long it may take.
     fn limit(&self) -> Duration;
     /// Does the work. Where it is not waited for to its end, dropping it ends what it started.
@@ -103,8 +105,8 @@ fn advance<'s>(
             return Ok(None);
         }
         let step = steps.step(run.state, run.part);
-        let (effect, input) = (step.effect(), run.hash.to_string());
-        let intent = Intent { state: run.state, part: run.part, effect, input };
+        let (effect, flashes, input) = (step.effect(), step.flashes(), run.hash.to_string());
+        let intent = Intent { state: run.state, part: run.part, effect, input, flashes };
         write(journal, run, &Entry::Intent(intent))?;
         // What only reads can be made again: its rows need no flush of their own.
         result = if effect == Effect::Pure { poll_once(step.run(run)) } else { None };
@@ -130,7 +132,9 @@ fn without_step(run: &Run) -> Option<StepResult> {
     };
     let reason = "the step was cut off, and the board may be in any state";
     let class = ErrorClass::TestEnvFailure;
-    Some(StepResult::of(event, reason).with(Fact::Failed { class }))
+    let mut result = StepResult::of(event, reason).with(Fact::Failed { class });
+    result.facts.extend((0..cut_off.flashes).map(|_| Fact::Flashed));
+    Some(result)
 }
 
 /// Returns the end of a run that another process has asked to stop.

@@ -53,7 +53,8 @@ fn answer(state: S, part: Option<RepairSubState>, run: &Run) -> StepResult {
             let patch = format!("patch-{}", run.iteration);
             let agent = "script".to_owned();
             let hypothesis = "it wraps".to_owned();
-            let proposed = Proposed { patch, agent, hypothesis, usage, diagnostic: false };
+            let diff = String::new();
+            let proposed = Proposed { patch, diff, agent, hypothesis, usage, diagnostic: false };
             result(E::PatchValid, vec![Fact::Proposed(proposed)])
         }
         S::PatchApply => {
@@ -116,6 +117,10 @@ impl RepairStep for Scripted {
             S::CodeAnalysis | S::ConvergenceCheck => Effect::Pure,
             _ => Effect::Idempotent,
         }
+    }
+
+    fn flashes(&self) -> u8 {
+        0
     }
 
     fn limit(&self) -> Duration {
@@ -213,6 +218,22 @@ async fn a_step_that_was_cut_off_beside_a_board_is_followed_by_the_recovery_of_t
         let Entry::Intent(next) = &behind[1].entry else { panic!("{:?}", behind[1]) };
         assert_eq!(next.state, S::ErrorRecovery);
     }
+}
+
+#[test]
+fn a_step_that_was_cut_off_has_flashed_the_board_as_often_as_it_may() {
+    let folder = in_memory();
+    let mut journal = begun(folder.path());
+    let (part, effect, flashes) = (None, Effect::Device, 3);
+    let intent = |state| Intent { state, part, effect, input: String::new(), flashes };
+    for _ in 0..3 {
+        journal.append(&Entry::Intent(intent(S::Init))).unwrap();
+    }
+    let mut run = Run::of(&journal.rows().unwrap()).unwrap();
+    assert_eq!(run.flash_cycles, 6, "the third one is under way");
+    (run.state, run.begun_step) = (S::TestRun, Some(intent(S::TestRun)));
+    let facts = without_step(&run).unwrap().facts;
+    assert_eq!(facts.iter().filter(|fact| **fact == Fact::Flashed).count(), 3);
 }
 
 #[tokio::test(start_paused = true)]

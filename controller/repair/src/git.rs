@@ -343,7 +343,7 @@ impl Git {
     /// [`GitError::Failed`] where the patch does not fit; it names file and line.
     pub async fn apply(&self, patch: &Path) -> Result<(), GitError> {
         let apply = async |how: &'static str| {
-            let head = ["apply", "--index", "--whitespace=nowarn", how].map(OsStr::new);
+            let head = ["apply", "-p1", "--index", "--whitespace=nowarn", how].map(OsStr::new);
             self.run(head.into_iter().chain([patch.as_os_str()])).await
         };
         let Err(exact) = apply("--no-ignore-whitespace").await else { return Ok(()) };
@@ -386,6 +386,25 @@ impl Git {
         let _ = tokio::fs::remove_file(&index).await;
         let tree = line(&tree?);
         self.run_with(DIFF.iter().chain(&[base, tree.as_str()]), most).await
+    }
+
+    /// Returns what a commit changes of another one, as a diff of at most so many bytes.
+    ///
+    /// # Errors
+    /// [`GitError::TooLarge`]; a commit is missing.
+    pub async fn diff_of(&self, base: &str, commit: &str, most: u64) -> Result<Vec<u8>, GitError> {
+        self.run_with(DIFF.iter().chain(&[base, commit]), most).await
+    }
+
+    /// Lists the files that differ between two commits.
+    ///
+    /// # Errors
+    /// A commit is missing.
+    pub async fn files_between(&self, base: &str, commit: &str) -> Result<Vec<String>, GitError> {
+        let how = ["diff-tree", "-r", "-z", "--name-only", "--no-renames"];
+        let printed = self.run(how.iter().chain(&[base, commit])).await?;
+        let text = String::from_utf8_lossy(&printed);
+        Ok(text.split_terminator('\0').map(str::to_owned).collect())
     }
 
     /// Makes the files of a commit and the index equal to the commit. Other files stay.

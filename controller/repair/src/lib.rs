@@ -7,6 +7,7 @@
 
 pub mod agents;
 pub mod analysis;
+mod attempt;
 pub mod breaker;
 pub mod bundle;
 mod c_text;

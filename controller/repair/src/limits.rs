@@ -2,8 +2,10 @@
 //! circle; the circuit breaker is asked, too. Pure.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use crate::breaker::BrokenCircuit;
+use crate::machine::RepairState;
 use crate::run::Run;
 
 /// Says why a run ends before it has converged.
@@ -60,6 +62,24 @@ pub fn limit_reached(run: &Run, now_ms: u64) -> Option<LimitReached> {
     } else {
         let broken = run.breaker.broken(regressions(run)).map(LimitReached::Breaker);
         alternates(run).then_some(LimitReached::Alternates).or(broken)
+    }
+}
+
+impl Run {
+    /// Returns how long the run has been driven, in milliseconds.
+    pub fn driven_ms(&self, now_ms: u64) -> u64 {
+        let waits = if self.waits.is_some() { now_ms.saturating_sub(self.last_ms) } else { 0 };
+        now_ms.saturating_sub(self.begun_ms).saturating_sub(self.idle_ms).saturating_sub(waits)
+    }
+
+    /// Returns how long the step that is next may take. The end of the time of a run does not cut off
+    /// what follows it: the report, and the recovery of a rig, which others need.
+    pub fn time_left(&self, now_ms: u64) -> Duration {
+        if self.state.is_final() || self.state == RepairState::ErrorRecovery {
+            return Duration::MAX;
+        }
+        let allowed = self.contract.limits.wall_s.saturating_mul(1000);
+        Duration::from_millis(allowed.saturating_sub(self.driven_ms(now_ms)))
     }
 }
 

@@ -21,7 +21,8 @@ pub struct PlanRun {
     pub skipped: u64,
     /// Names of the cases that passed.
     pub passes: Vec<String>,
-    /// Whether the image that ran is known to be the one that was built.
+    /// Whether something shows that the image that ran is the one that was built: the emulator has loaded
+    /// it, the board was read back, or the firmware has printed its build id.
     pub image_seen: bool,
 }
 
@@ -44,6 +45,13 @@ pub struct ProofFacts {
     /// is executed cannot be measured.
     #[serde(default)]
     pub tests_not_run: Option<Vec<String>>,
+    /// Paths that are protected and that the build rewrites with the patch, and not without it.
+    #[serde(default)]
+    pub rewritten_protected: Vec<String>,
+    /// Why it cannot be told completely what the tests execute, where it could be at the baseline or can
+    /// be without the patch.
+    #[serde(default)]
+    pub not_measured: Option<String>,
 }
 
 /// Something that the proof lacks.
@@ -89,7 +97,10 @@ pub enum Lack {
     #[error("{0} passed before the patch and does not now")]
     Worse(String),
     /// It is not known which image ran.
-    #[error("run {0} does not show that the built image ran")]
+    #[error(
+        "run {0} does not show that the built image ran: let the rig read the board back, or the \
+         firmware print its build id"
+    )]
     ImageUnknown(String),
     /// The image cannot be built from base and patch alone.
     #[error("a clean build of base and patch gave another image")]
@@ -97,6 +108,9 @@ pub enum Lack {
     /// A protected path differs.
     #[error("{0} is protected and differs from the base")]
     Protected(String),
+    /// The build rewrites a protected path.
+    #[error("{0} is protected, and the build rewrites it with the patch and not without it")]
+    Rewritten(String),
     /// The base was not run again.
     #[error("the base was not run again, so that it is not known whether it still fails")]
     NotReverted,
@@ -109,6 +123,9 @@ pub enum Lack {
     /// Parts of the tests are not executed.
     #[error("the tests pass without being run: {0} ran without the patch and does not run with it")]
     TestsNotRun(String),
+    /// What the tests execute is not known any more.
+    #[error("what the tests execute cannot be told any more: {0}")]
+    NotMeasured(String),
 }
 
 /// How much a complete proof says.
@@ -136,6 +153,7 @@ pub fn proven(facts: &ProofFacts) -> Result<Confidence, Vec<Lack>> {
     }
     lacks.extend((!facts.clean_build).then_some(Lack::Build));
     lacks.extend(facts.changed_protected.iter().cloned().map(Lack::Protected));
+    lacks.extend(facts.rewritten_protected.iter().cloned().map(Lack::Rewritten));
     match &facts.reverted {
         None => lacks.push(Lack::NotReverted),
         Some(run) if run.passed => lacks.push(Lack::HealedItself),
@@ -145,6 +163,7 @@ pub fn proven(facts: &ProofFacts) -> Result<Confidence, Vec<Lack>> {
     lacks.extend(held_out.filter(|run| !run.passed).map(|_| Lack::HeldOut));
     let not_run = facts.tests_not_run.as_ref().filter(|names| !names.is_empty());
     lacks.extend(not_run.map(|names| Lack::TestsNotRun(some_of(names))));
+    lacks.extend(facts.not_measured.clone().map(Lack::NotMeasured));
     if !lacks.is_empty() {
         return Err(lacks);
     }
@@ -209,6 +228,8 @@ mod tests {
             reverted: Some(run(false)),
             held_out: Some(run(true)),
             tests_not_run: Some(Vec::new()),
+            rewritten_protected: Vec::new(),
+            not_measured: None,
         }
     }
 
@@ -221,7 +242,7 @@ mod tests {
     #[test]
     fn each_part_that_is_missing_is_named() {
         type Change = fn(&mut ProofFacts);
-        let lacking: [(Change, Lack); 14] = [
+        let lacking: [(Change, Lack); 16] = [
             (|f| f.runs[2] = run(false), Lack::Passes(1)),
             (
                 |f| f.runs[3].planned = Some(4),
@@ -244,6 +265,11 @@ mod tests {
             (|f| f.runs[3].image_seen = false, Lack::ImageUnknown("r".to_owned())),
             (|f| f.clean_build = false, Lack::Build),
             (|f| f.changed_protected.push("x.ld".to_owned()), Lack::Protected("x.ld".to_owned())),
+            (|f| f.rewritten_protected.push("x.ld".to_owned()), Lack::Rewritten("x.ld".to_owned())),
+            (
+                |f| f.not_measured = Some("no log".to_owned()),
+                Lack::NotMeasured("no log".to_owned()),
+            ),
             (|f| f.reverted = None, Lack::NotReverted),
             (|f| f.reverted = Some(run(true)), Lack::HealedItself),
             (|f| f.held_out = Some(run(false)), Lack::HeldOut),

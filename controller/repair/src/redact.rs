@@ -24,10 +24,8 @@ struct RuleText {
     /// The group `secret`, or else the whole match, is removed.
     pattern: String,
     /// Texts in which something is removed.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the tests read it"))]
     hits: Vec<String>,
     /// Texts that stay as they are.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the tests read it"))]
     misses: Vec<String>,
 }
 
@@ -43,15 +41,46 @@ struct Rule {
     pattern: Regex,
 }
 
-/// The rules of `redact_rules.toml`; one that is wrong is found by the tests.
-static SHAPES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
-    let file: RuleFile = toml::from_str(RULES).unwrap_or(RuleFile { rule: Vec::new() });
-    let compiled = |text: RuleText| {
-        let pattern = Regex::new(&text.pattern).ok()?;
-        Some(Rule { text, pattern })
+/// Says which of the built-in rules cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the built-in rule for secrets {name:?} cannot be used: {why}")]
+pub struct RedactRuleError {
+    /// The rule.
+    pub name: String,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+/// The rules of `redact_rules.toml`. Where one is wrong there are none, and no text is let through.
+static SHAPES: LazyLock<Result<Vec<Rule>, RedactRuleError>> = LazyLock::new(|| read(RULES));
+
+/// What stands in place of a text that cannot be searched.
+const UNSEARCHED: &str = "[removed: the rules for secrets cannot be used]";
+
+/// Reads rules, and checks each by its examples.
+fn read(text: &str) -> Result<Vec<Rule>, RedactRuleError> {
+    let bad = |name: &str, why: String| RedactRuleError { name: name.to_owned(), why };
+    let file: RuleFile = toml::from_str(text)
+        .map_err(|error| bad("redact_rules.toml", error.message().to_owned()))?;
+    let checked = |text: RuleText| {
+        let pattern =
+            Regex::new(&text.pattern).map_err(|error| bad(&text.name, error.to_string()))?;
+        let rule = Rule { text, pattern };
+        let RuleText { name, hits, misses, .. } = &rule.text;
+        let changes = |example: &String| shaped(&rule, example.clone()) != *example;
+        if hits.is_empty() || misses.is_empty() {
+            return Err(bad(name, "it has no examples".to_owned()));
+        }
+        if let Some(kept) = hits.iter().find(|hit| !changes(hit)) {
+            return Err(bad(name, format!("it removes nothing of {kept:?}")));
+        }
+        match misses.iter().find(|miss| changes(miss)) {
+            Some(changed) => Err(bad(name, format!("it changes {changed:?}"))),
+            None => Ok(rule),
+        }
     };
-    file.rule.into_iter().filter_map(compiled).collect()
-});
+    file.rule.into_iter().map(checked).collect()
+}
 
 /// Removes secrets from text.
 #[derive(Debug, Clone, Default)]
@@ -69,22 +98,24 @@ impl Redactor {
         Self { values: values.into() }
     }
 
+    /// Checks the rules for the shapes of secrets. Where one is wrong, no text is let through.
+    ///
+    /// # Errors
+    /// Names the rule.
+    pub fn check_rules() -> Result<(), RedactRuleError> {
+        SHAPES.as_ref().map(drop).map_err(Clone::clone)
+    }
+
     /// Returns a text without secrets.
     pub fn text(&self, text: &str) -> String {
+        let Ok(shapes) = SHAPES.as_ref() else { return UNSEARCHED.to_owned() };
         let mut clean = text.to_owned();
         for (name, value) in self.values.iter() {
             if clean.contains(value.as_str()) {
                 clean = clean.replace(value.as_str(), &mark(name));
             }
         }
-        let mut lower = clean.to_ascii_lowercase();
-        for rule in SHAPES.iter() {
-            if rule.text.keywords.iter().any(|keyword| lower.contains(keyword)) {
-                clean = without(rule, &clean);
-                lower = clean.to_ascii_lowercase();
-            }
-        }
-        clean
+        shapes.iter().fold(clean, |clean, rule| shaped(rule, clean))
     }
 
     /// Returns the name of a variable whose value a text holds.
@@ -114,6 +145,16 @@ fn mark(name: &str) -> String {
     format!("[removed: {name}]")
 }
 
+/// Removes what has the shape of a rule.
+fn shaped(rule: &Rule, text: String) -> String {
+    let lower = text.to_ascii_lowercase();
+    if rule.text.keywords.iter().any(|keyword| lower.contains(keyword)) {
+        without(rule, &text)
+    } else {
+        text
+    }
+}
+
 fn without(rule: &Rule, text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     let mut copied = 0;
@@ -136,7 +177,7 @@ mod tests {
     #[test]
     fn each_rule_removes_its_hits_and_keeps_its_misses() {
         let file: RuleFile = toml::from_str(RULES).unwrap();
-        assert_eq!(SHAPES.len(), file.rule.len(), "a pattern cannot be compiled");
+        assert_eq!(Redactor::check_rules(), Ok(()));
         let redactor = Redactor::default();
         for rule in file.rule {
             assert!(!rule.hits.is_empty() && !rule.misses.is_empty(), "{}", rule.name);
@@ -147,6 +188,27 @@ mod tests {
             for miss in &rule.misses {
                 assert_eq!(redactor.text(miss), *miss, "{}", rule.name);
             }
+        }
+    }
+
+    #[test]
+    fn a_rule_that_cannot_be_used_is_named() {
+        let rule = |pattern: &str, hit: &str, miss: &str| {
+            let keywords = "keywords = [\"key\"]";
+            format!(
+                "[[rule]]\nname = \"x\"\n{keywords}\npattern = '{pattern}'\nhits = [\"{hit}\"]\n\
+                 misses = [\"{miss}\"]\n"
+            )
+        };
+        assert!(read(&rule("key=[0-9]+", "key=17", "key=x")).is_ok());
+        for (text, words) in [
+            ("[[rules]]".to_owned(), "redact_rules.toml"),
+            (rule("key=(", "key=17", "key=x"), "\"x\" cannot be used"),
+            (rule("key=[0-9]+", "key=y", "key=x"), "removes nothing of \"key=y\""),
+            (rule("key=[0-9]+", "key=17", "key=18"), "changes \"key=18\""),
+        ] {
+            let error = read(&text).unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
         }
     }
 

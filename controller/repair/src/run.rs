@@ -4,10 +4,9 @@
 //! not have written is refused and not repaired.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
+pub use crate::attempt::{Attempt, RefusedProposal};
 use crate::breaker::CircuitBreaker;
-use crate::convergence::TestCounts;
 use crate::journal::{
     Contract, Digest, Entry, Fact, FailedBaseline, Intent, Outcome, Proposed, Request, Row,
     StepResult, SubmittedPatch, Usage,
@@ -42,36 +41,6 @@ pub enum FoldError {
         #[source]
         source: IllegalRepairEvent,
     },
-}
-
-/// A tested candidate.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Attempt {
-    /// The iteration.
-    pub iteration: u64,
-    /// The run of the plan.
-    pub run: String,
-    /// The rung of the ladder of agents that proposed it.
-    pub strategy: u64,
-    /// Identity of its patch.
-    pub patch: String,
-    /// It shows where the failure is, and is never part of a repair.
-    pub diagnostic: bool,
-    /// Its tests.
-    pub counts: TestCounts,
-    /// Signature of the failure; `None` where all tests passed.
-    pub signature: Option<String>,
-}
-
-/// A proposal that was refused.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RefusedProposal {
-    /// The iteration.
-    pub iteration: u64,
-    /// Identity of the change; empty where it is not even a patch.
-    pub patch: String,
-    /// Why; may quote hostile text.
-    pub why: String,
 }
 
 /// An error, and where it occurred.
@@ -116,6 +85,10 @@ pub struct Run {
     pub baseline: Option<FailedBaseline>,
     /// Which code decides what the tests say.
     pub test_code: TestCode,
+    /// Files that git tracks and that the build without a patch rewrites.
+    pub rewritten: BTreeSet<String>,
+    /// SHA-256 of each document on which a proof rests, by its path below the folder of the run.
+    pub kept: BTreeMap<String, String>,
     /// The last proposal.
     pub proposed: Option<Proposed>,
     /// Identities of all proposals.
@@ -154,7 +127,7 @@ pub struct Run {
     pub stop: Option<String>,
     retries: BTreeMap<ErrorClass, u32>,
     /// When the last row was written.
-    last_ms: u64,
+    pub(crate) last_ms: u64,
 }
 
 impl Run {
@@ -194,6 +167,8 @@ impl Run {
             Entry::Begun(_) => return Err(FoldError::Beginning(row.seq)),
             Entry::Intent(intent) => {
                 self.expect(row.seq, intent.state)?;
+                // A step that was cut off and begins again.
+                self.flash_cycles += self.begun_step.take().map_or(0, |cut| u64::from(cut.flashes));
                 self.begun_step = Some(intent.clone());
             }
             Entry::Outcome(outcome) => self.outcome(row.seq, outcome)?,
@@ -289,6 +264,8 @@ impl Run {
                 self.iteration += u64::from(uses_iteration);
             }
             Fact::Waited { ms } => self.busy_ms = self.busy_ms.saturating_add(ms),
+            Fact::Kept { file, sha256 } => drop(self.kept.insert(file, sha256)),
+            Fact::Rewritten { files } => self.rewritten = files,
             Fact::Flashed => self.flash_cycles += 1,
             Fact::Waits { digest } => self.waits = Some(digest),
         }
@@ -313,22 +290,6 @@ impl Run {
                 }
             }
         }
-    }
-
-    /// Returns how long the run has been driven, in milliseconds.
-    pub fn driven_ms(&self, now_ms: u64) -> u64 {
-        let waits = if self.waits.is_some() { now_ms.saturating_sub(self.last_ms) } else { 0 };
-        now_ms.saturating_sub(self.begun_ms).saturating_sub(self.idle_ms).saturating_sub(waits)
-    }
-
-    /// Returns how long the step that is next may take. The end of the time of a run does not cut off
-    /// what follows it: the report, and the recovery of a rig, which others need.
-    pub fn time_left(&self, now_ms: u64) -> Duration {
-        if self.state.is_final() || self.state == RepairState::ErrorRecovery {
-            return Duration::MAX;
-        }
-        let allowed = self.contract.limits.wall_s.saturating_mul(1000);
-        Duration::from_millis(allowed.saturating_sub(self.driven_ms(now_ms)))
     }
 
     /// Tells whether what waits has got an answer.

@@ -47,5 +47,7 @@ pub(crate) fn proof_facts() -> ProofFacts {
         reverted: Some(plan_run(false)),
         held_out: None,
         tests_not_run: None,
+        rewritten_protected: Vec::new(),
+        not_measured: None,
     }
 }

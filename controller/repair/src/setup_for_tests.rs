@@ -10,12 +10,12 @@ use std::time::Duration;
 use jig_model::command::{CheckReply, Command, PlanText, Refusal, Reply, RunReply};
 use jig_model::protocol::BoxFuture;
 use jig_model::result::{CaseStatus, TestCase};
-use jig_model::{Cause, Evidence, Fault, Verdict};
+use jig_model::{Cause, Evidence, Fault, ImageSeen, Verdict};
 
 use crate::agents::{AgentError, Answer, PatchProposal, ProposalRequest, RepairAgent};
 use crate::analysis::Preset;
 use crate::convergence::{ExecutionMode, TestCounts};
-use crate::journal::{FailedBaseline, Proposed, Usage, now_ms};
+use crate::journal::{Digest, FailedBaseline, Proposed, Usage, now_ms};
 use crate::patch::Patch;
 use crate::policy::Policy;
 use crate::redact::Redactor;
@@ -23,7 +23,7 @@ use crate::rig::RigDoor;
 use crate::run::Run;
 use crate::runs_for_tests::begun;
 use crate::setup::{
-    BusyClock, Flashes, HeldCommit, InjectedFaults, KnownBase, NamedAgent, PatchSource,
+    BusyClock, Flashes, HeldCommit, InjectedFaults, KeptFiles, KnownBase, NamedAgent, PatchSource,
     RepairFolder, RepairSetup,
 };
 use crate::task::{BuildTask, RepairLimits, RepairTask};
@@ -95,6 +95,7 @@ impl RigDoor for ScriptedRig {
                 let cases = [("a", CaseStatus::Pass), ("b", CaseStatus::Pass), ("c", last)];
                 verdict.tests.cases = cases.map(|(name, status)| case(name, status)).to_vec();
             }
+            verdict.image_seen = Some(ImageSeen::Loaded);
             if board == ScriptedBoard::LosesLog {
                 let note = "PASS".to_owned();
                 verdict.evidence = vec![Evidence { file: "gone".into(), start: 0, end: 4, note }];
@@ -201,6 +202,7 @@ impl TestSetup {
             git: repository.git(),
             search_path: std::env::var_os("PATH").unwrap(),
             redactor: Redactor::default(),
+            kept: KeptFiles::default(),
             flashes: Flashes::default(),
             base: KnownBase::default(),
             held: HeldCommit::default(),
@@ -243,11 +245,13 @@ impl TestSetup {
     /// The run behind a proposal of an agent.
     pub(crate) fn proposed(&self, agent: &str, diff: &str) -> Run {
         let mut run = self.run();
-        let patch = Patch::read(diff).unwrap().id();
+        let patch = Patch::read(diff).unwrap();
+        let (patch, diff) = (patch.id(), patch.to_string());
         let path = self.setup.folder.patch(&patch);
         self.setup.folder.write(&path, diff.as_bytes()).unwrap();
         run.proposed = Some(Proposed {
             patch,
+            diff: Digest::of(diff.as_bytes()).to_string(),
             agent: agent.to_owned(),
             hypothesis: "one too far".to_owned(),
             usage: Usage::default(),

@@ -80,6 +80,8 @@ pub fn submit(
     if !missing.is_empty() {
         return Err(SubmitError::Missing(missing));
     }
+    // The form that git is given: what was reviewed, and nothing else.
+    let diff = patch.to_string();
     let digest = Digest::of(diff.as_bytes()).to_string();
     let path = folder.submitted(&digest);
     folder.write(&path, diff.as_bytes()).map_err(|source| SubmitError::Write { path, source })?;

@@ -22,7 +22,7 @@ fn journal(folder: &Path, waits: bool) -> Journal {
     let mut journal = Journal::begin(folder, contract, Redactor::default()).unwrap();
     let mut step = |state, event: Option<RepairEvent>, facts| {
         let (part, effect, input) = (None, Effect::Pure, String::new());
-        journal.append(&Entry::Intent(Intent { state, part, effect, input })).unwrap();
+        journal.append(&Entry::Intent(Intent { state, part, effect, input, flashes: 0 })).unwrap();
         let result = StepResult { event, facts, ..StepResult::of(RepairEvent::Abort, "") };
         journal.append(&Entry::Outcome(Outcome { state, part, result })).unwrap();
     };
@@ -58,7 +58,7 @@ fn a_patch_answers_the_run_that_waits_for_it_and_the_first_counts() {
     let submitted = run.submitted.unwrap();
     assert_eq!(submitted.hypothesis, "the bound is one too high");
     let kept = RepairFolder::new(folder.path()).submitted(&submitted.diff);
-    assert_eq!(std::fs::read_to_string(kept).unwrap(), DIFF);
+    assert_eq!(std::fs::read_to_string(kept).unwrap(), Patch::read(DIFF).unwrap().to_string());
     assert_eq!(id, Patch::read(DIFF).unwrap().id());
     let late = give(&mut journal, &folder, DIFF);
     assert!(matches!(late, Err(SubmitError::Late)), "{late:?}");
@@ -82,6 +82,24 @@ fn what_cannot_be_used_is_refused_and_leaves_nothing() {
         assert_eq!(fold(&journal), before);
         assert!(!folder.path().join("submitted").exists());
     }
+}
+
+#[test]
+fn a_diff_without_prefixes_is_kept_in_the_form_of_git_and_no_first_folder_is_taken_off() {
+    let bare = DIFF.replace("a/src", "src").replace("b/src", "src");
+    let outside =
+        format!("--- /dev/null\n+++ x/.github/workflows/a.yml\n@@ -0,0 +1 @@\n+on: push\n{bare}");
+    let policy = Policy::parse("policy.toml", "version = 1\nwrite_allow = [\"src/**\"]\n").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let mut journal = journal(folder.path(), true);
+    let (run, files) = (fold(&journal), RepairFolder::new(folder.path()));
+    let base = ["src/ring.c".to_owned()];
+    let with = (&run, &policy, &base[..]);
+    let refused = submit(&mut journal, with, &files, &outside, "").unwrap_err().to_string();
+    assert!(refused.contains("x/.github/workflows/a.yml: the policy does not allow"), "{refused}");
+    submit(&mut journal, with, &files, &bare, "").unwrap();
+    let kept = std::fs::read_to_string(files.submitted(&fold(&journal).submitted.unwrap().diff));
+    assert_eq!(kept.unwrap(), Patch::read(DIFF).unwrap().to_string());
 }
 
 #[test]

@@ -10,7 +10,7 @@ use jig_repair::run::Run;
 use jig_repair::setup::RepairFolder;
 use jig_repair::submit::{SubmitError, submit as submit_to};
 
-use super::folders::{as_begun, find, open, origin_of, policy_of};
+use super::folders::{as_begun, find, open_to_ask, origin_of, policy_of};
 use super::host::git_in;
 use crate::args::Common;
 use crate::commands::runtime::runtime;
@@ -27,7 +27,7 @@ pub(super) fn stop(
     why: String,
 ) -> Result<u8, Failure> {
     let (name, folder) = find(common, wanted)?;
-    let (mut journal, run) = open(&folder)?;
+    let (mut journal, run) = open_to_ask(&folder)?;
     if run.ended.is_some() {
         return Err(ended(&name));
     }
@@ -43,7 +43,7 @@ pub(super) fn approve(
     digest: &str,
 ) -> Result<u8, Failure> {
     let (name, folder) = find(common, wanted)?;
-    let (mut journal, run) = open(&folder)?;
+    let (mut journal, run) = open_to_ask(&folder)?;
     let digest = digest.strip_prefix("sha256:").unwrap_or(digest);
     match run.waits.as_ref().filter(|_| !run.waits_for_patch()) {
         None => return Err(waits_not(&name)),
@@ -68,7 +68,7 @@ pub(super) fn reject(
     why: String,
 ) -> Result<u8, Failure> {
     let (name, folder) = find(common, wanted)?;
-    let (mut journal, run) = open(&folder)?;
+    let (mut journal, run) = open_to_ask(&folder)?;
     if run.waits.is_none() {
         return Err(waits_not(&name));
     }
@@ -117,7 +117,7 @@ pub(super) enum Taken {
 
 /// Gives a run a patch; returns the identity of the change.
 pub(super) fn take(folder: &Path, diff: &str, hypothesis: &str) -> Result<String, Taken> {
-    let (mut journal, run) = open(folder).map_err(Taken::Unusable)?;
+    let (mut journal, run) = open_to_ask(folder).map_err(Taken::Unusable)?;
     as_begun(folder, &run).map_err(Taken::Unusable)?;
     let policy = policy_of(folder).map_err(Taken::Unusable)?;
     let base = files_of_base(folder, &run).map_err(Taken::Unusable)?;

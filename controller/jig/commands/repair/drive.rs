@@ -17,10 +17,9 @@ use jig_repair::drive::{Waiting, drive as drive_run};
 use jig_repair::driver_lock::DriverLock;
 use jig_repair::git::Git;
 use jig_repair::journal::{Entry, Journal, Request};
-use jig_repair::redact::Redactor;
 use jig_repair::run::Run;
 use jig_repair::setup::{
-    BusyClock, Flashes, HeldCommit, InjectedFaults, KnownBase, NamedAgent, PatchSource,
+    BusyClock, Flashes, HeldCommit, InjectedFaults, KeptFiles, KnownBase, NamedAgent, PatchSource,
     RepairFolder, RepairSetup,
 };
 use jig_repair::steps::{Steps, exit_code};
@@ -28,7 +27,7 @@ use jig_repair::task::{AgentRef, RepairTask};
 
 use super::door::LabDoor;
 use super::folders::{HELD_OUT, PLAN, TASK, as_begun, open, origin_of, policy_of, unusable};
-use super::host::{programs, search_path};
+use super::host::{programs, redactor_of, search_path};
 use super::show::{RowFollower, document, standing, tell};
 use crate::args::Common;
 use crate::commands::runtime::until_signalled;
@@ -154,11 +153,8 @@ fn bind(
     let git = Git::new(Arc::clone(&programs), &origin.repo, &folder.scratch(), &search_path());
     let variable = |name: &str| std::env::var_os(name);
     let mut agents = Vec::new();
-    let mut secrets = Vec::new();
+    let redactor = redactor_of(&task);
     for agent in &task.agents {
-        secrets.extend(agent.variables().into_iter().filter_map(|name| {
-            Some((name.to_owned(), variable(name)?.to_string_lossy().into_owned()))
-        }));
         let asked = |agent: Box<dyn RepairAgent>| PatchSource::Agent(agent);
         let (name, source) = match agent {
             AgentRef::Templates => (TEMPLATES.to_owned(), asked(Box::new(TemplateAgent))),
@@ -192,7 +188,8 @@ fn bind(
         programs,
         git,
         search_path: search_path(),
-        redactor: Redactor::new(secrets),
+        redactor,
+        kept: KeptFiles::default(),
         flashes: Flashes::default(),
         base: KnownBase::default(),
         held: HeldCommit::default(),

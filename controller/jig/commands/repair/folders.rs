@@ -12,9 +12,11 @@ use jig_repair::redact::Redactor;
 use jig_repair::run::Run;
 use jig_repair::setup::RepairFolder;
 pub(super) use jig_repair::setup::{HELD_OUT, ORIGIN, PLAN, POLICY, TASK};
+use jig_repair::task::RepairTask;
 
 use serde::{Deserialize, Serialize};
 
+use super::host::redactor_of;
 use crate::args::Common;
 use crate::commands::open_lab;
 use crate::failure::Failure;
@@ -96,9 +98,21 @@ pub(super) fn find(common: &Common, wanted: &str) -> Result<(String, PathBuf), F
     }
 }
 
-/// Opens the journal of a run, and folds it.
+/// Opens the journal of a run to read it, and folds it.
 pub(super) fn open(folder: &Path) -> Result<(Journal, Run), Failure> {
-    let journal = Journal::open(folder, Redactor::default())?;
+    opened(folder, Redactor::default())
+}
+
+/// Opens the journal of a run to write a request into it, without the secrets of its agents.
+pub(super) fn open_to_ask(folder: &Path) -> Result<(Journal, Run), Failure> {
+    let path = folder.join(TASK);
+    let text = fs::read_to_string(&path).map_err(|error| unusable(&path, &error))?;
+    let task = RepairTask::parse(TASK, &text).map_err(|bad| Failure::problems(vec![bad]))?;
+    opened(folder, redactor_of(&task))
+}
+
+fn opened(folder: &Path, redactor: Redactor) -> Result<(Journal, Run), Failure> {
+    let journal = Journal::open(folder, redactor)?;
     let rows = journal.rows()?;
     let run = Run::of(&rows).map_err(|error| Failure::of(Fault::Lab, &error))?;
     Ok((journal, run))

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use jig_drivers::program::HostPrograms;
 use jig_model::program::Programs;
 use jig_repair::git::Git;
+use jig_repair::redact::Redactor;
+use jig_repair::task::RepairTask;
 
 /// Calls git in a folder.
 pub(super) fn git_in(folder: &Path, scratch: &Path) -> Git {
@@ -16,6 +18,15 @@ pub(super) fn git_in(folder: &Path, scratch: &Path) -> Git {
 pub(super) fn programs() -> Arc<dyn Programs> {
     let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("jig"));
     Arc::new(HostPrograms::new(program))
+}
+
+/// Removes the values of the variables that the agents of a task are given, beside all that has the shape
+/// of a secret.
+pub(super) fn redactor_of(task: &RepairTask) -> Redactor {
+    let names = task.agents.iter().flat_map(|agent| agent.variables());
+    Redactor::new(names.filter_map(|name| {
+        Some((name.to_owned(), std::env::var_os(name)?.to_string_lossy().into_owned()))
+    }))
 }
 
 pub(super) fn search_path() -> OsString {

@@ -20,7 +20,7 @@ use super::drive::{drive, ended};
 use super::folders::{
     HELD_OUT, ORIGIN, Origin, PLAN, POLICY, TASK, find, make, open, root, unusable,
 };
-use super::host::{git_in, search_path};
+use super::host::{git_in, redactor_of, search_path};
 use crate::args::{Common, RepairStart};
 use crate::commands::open_lab;
 use crate::commands::runtime::runtime;
@@ -48,6 +48,7 @@ pub(super) fn start(common: &Common, screen: &Screen, start: RepairStart) -> Res
             .map_err(|problems| Failure::problems(vec![problems]))?;
     }
     Policy::check_rules().map_err(|error| Failure::of(Fault::Bug, &error))?;
+    Redactor::check_rules().map_err(|error| Failure::of(Fault::Bug, &error))?;
     let place: PlaceName = task.board.parse().map_err(|e| Failure::of(Fault::Profile, &e))?;
     open_lab(common)?.catalogue().place(&place)?;
     let (repo, base, files) = repository(&folder.join(&task.repo))?;
@@ -99,7 +100,7 @@ pub(super) fn start(common: &Common, screen: &Screen, start: RepairStart) -> Res
         own_files,
     };
     let lock = DriverLock::take(&path)?;
-    Journal::begin(&path, contract, Redactor::default())?;
+    Journal::begin(&path, contract, redactor_of(&task))?;
     screen.say(&format!("repair run {name}: {}", path.display()));
     let faults = start.faults.inject.iter().map(ToString::to_string).collect();
     let faults = InjectedFaults::at_run(start.inject_run, faults);

@@ -16,7 +16,13 @@ fn rows() -> Vec<Row> {
         ..Contract::default()
     };
     let intent = |state| {
-        Entry::Intent(Intent { state, part: None, effect: Effect::Pure, input: String::new() })
+        Entry::Intent(Intent {
+            state,
+            part: None,
+            effect: Effect::Pure,
+            input: String::new(),
+            flashes: 0,
+        })
     };
     let outcome = |state, event, facts| {
         let result = StepResult { facts, ..StepResult::of(event, "because") };
@@ -24,6 +30,7 @@ fn rows() -> Vec<Row> {
     };
     let usage = Usage { tokens: 70, micro_usd: 1_500_000 };
     let patch = Proposed {
+        diff: String::new(),
         patch: "p1".to_owned(),
         agent: "http:local".to_owned(),
         hypothesis: "the bound is one too high".to_owned(),

@@ -66,6 +66,9 @@ pub struct Intent {
     pub effect: Effect,
     /// SHA-256 of the run's state that the step is given, in lower-case hex.
     pub input: String,
+    /// How often it flashes a real board at most. So often counts where the step is cut off.
+    #[serde(default)]
+    pub flashes: u8,
 }
 
 /// A step that has run.
@@ -113,7 +116,7 @@ impl StepResult {
 /// A place in a file of the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EvidenceRef {
-    /// The file, relative to the folder of the run that wrote it.
+    /// The absolute path of the file: it lies in the folder of a run of the rig.
     pub file: String,
     /// Offsets of the first byte and of the one behind the last.
     #[serde(default, skip_serializing_if = "Option::is_none")]

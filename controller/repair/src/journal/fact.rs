@@ -1,5 +1,7 @@
 //! What steps find out that later steps need to know.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::convergence::TestCounts;
@@ -75,11 +77,23 @@ pub enum Fact {
         /// For how long, in milliseconds.
         ms: u64,
     },
+    /// A document on which a proof rests was written.
+    Kept {
+        /// Its path below the folder of the run.
+        file: String,
+        /// SHA-256 of it, in lower-case hex.
+        sha256: String,
+    },
+    /// Files that git tracks and that the build without a patch rewrites.
+    Rewritten {
+        /// Their paths in the repository.
+        files: BTreeSet<String>,
+    },
     /// A real board was flashed. Counted.
     Flashed,
     /// The run waits for an approval of what has this digest.
     Waits {
-        /// SHA-256 in lower-case hex of patch, image and board.
+        /// SHA-256 in lower-case hex of what an answer is for, such as patch, image and board.
         digest: String,
     },
 }
@@ -105,6 +119,9 @@ pub struct FailedBaseline {
 pub struct Proposed {
     /// Identity of the change: equal for equal changes.
     pub patch: String,
+    /// SHA-256 of the diff as it is applied, in lower-case hex: to this an approval is bound.
+    #[serde(default)]
+    pub diff: String,
     /// The agent.
     pub agent: String,
     /// What it takes for the cause.

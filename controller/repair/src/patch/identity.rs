@@ -4,8 +4,12 @@ use sha2::{Digest as _, Sha256};
 
 use super::{LineKind, Patch};
 
-/// Hashes the changed lines without white space. Context and line numbers do not count: the same
-/// change against another base is the same proposal.
+/// Hashes paths, changed lines and the lines around them, without white space. Line numbers do not
+/// count: the same change behind other changes of the file is the same proposal, and the same edit of
+/// another function is another one.
+///
+/// `git patch-id --stable` counts the same, and the order of files just as little. The number is another
+/// one: special files count here, and hunks are kept apart.
 pub(super) fn of(patch: &Patch) -> String {
     let mut files: Vec<_> = patch.files.iter().collect();
     files.sort_by_key(|file| file.path());
@@ -16,10 +20,17 @@ pub(super) fn of(patch: &Patch) -> String {
             hash.update([0]);
         }
         hash.update([0, file.special.map_or(0, |special| 1 + special as u8)]);
-        for line in file.lines().filter(|line| line.kind != LineKind::Context) {
-            hash.update([if line.kind == LineKind::Added { b'+' } else { b'-' }]);
-            line.text.split_ascii_whitespace().for_each(|word| hash.update(word));
-            hash.update([b'\n']);
+        for hunk in &file.hunks {
+            hash.update([b'@']);
+            for line in &hunk.lines {
+                hash.update([match line.kind {
+                    LineKind::Context => b' ',
+                    LineKind::Added => b'+',
+                    LineKind::Removed => b'-',
+                }]);
+                line.text.split_ascii_whitespace().for_each(|word| hash.update(word));
+                hash.update([b'\n']);
+            }
         }
     }
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()

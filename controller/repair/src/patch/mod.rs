@@ -1,11 +1,14 @@
 //! Patches: unified diffs as agents propose them. Pure.
 //!
-//! Owns the reading of a diff, the facts about it that a policy asks for, and its identity. The text
-//! of a diff is hostile: every count is checked, and nothing is guessed.
+//! Owns the reading of a diff, the facts about it that a policy asks for, its identity, and the one form
+//! in which git is given it. The text of a diff is hostile: every count is checked, and nothing is
+//! guessed. What git applies is written from what was read, so it is what was reviewed.
 
 mod identity;
+mod names;
 mod near;
 mod read;
+mod write;
 
 pub use read::PatchError;
 
@@ -25,8 +28,10 @@ pub enum LineKind {
 pub struct HunkLine {
     /// Where it belongs.
     pub kind: LineKind,
-    /// Its text.
+    /// Its text; a carriage return in front of the line end belongs to it.
     pub text: String,
+    /// Whether the file ends with this line, without a line end.
+    pub ends_file: bool,
 }
 
 /// One place of a file that changes.
@@ -91,7 +96,9 @@ pub struct Patch {
 }
 
 impl Patch {
-    /// Reads a diff in the form of `git diff`. Text in front of the first file is skipped.
+    /// Reads a diff in the form of `git diff`, also of one with other prefixes than `a/` and `b/`, or
+    /// with none. Text in front of the first file is skipped. [`ToString::to_string`] writes it in the
+    /// form that git is given.
     ///
     /// # Errors
     /// The text holds no change, or is not what its headers announce.
@@ -100,7 +107,8 @@ impl Patch {
     }
 
     /// Returns the identity of the change as lower-case hex: the same for the same added and removed
-    /// lines of the same files, wherever they stand and however they are indented.
+    /// lines between the same lines of the same files, whatever their numbers, and however they are
+    /// indented.
     pub fn id(&self) -> String {
         identity::of(self)
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::iter::Peekable;
 
-use super::{FileChange, Hunk, HunkLine, LineKind, Patch, Special};
+use super::{FileChange, Hunk, HunkLine, LineKind, Patch, Special, names};
 
 /// Largest diff in bytes. A policy allows far less; this bounds the memory of the reader.
 const MAX_BYTES: usize = 4 << 20;
@@ -34,13 +34,24 @@ pub enum PatchError {
     /// A file is changed twice.
     #[error("the diff changes {0} twice")]
     Twice(String),
+    /// Two names of a file that are not those of one file.
+    #[error(
+        "the diff changes {old} to {new}: write the same path twice, or with a/ and b/ in front of it"
+    )]
+    Prefix {
+        /// The name behind `---`.
+        old: String,
+        /// The name behind `+++`.
+        new: String,
+    },
     /// A path leaves the repository.
     #[error("the diff names {0:?}, which is no path inside the repository")]
     Path(String),
 }
 
+/// The lines of a diff, without their ends. A carriage return stays: the line of a file may have one.
 struct Lines<'a> {
-    lines: Peekable<std::iter::Enumerate<std::str::Lines<'a>>>,
+    lines: Peekable<std::iter::Enumerate<std::str::SplitTerminator<'a, char>>>,
 }
 
 impl<'a> Lines<'a> {
@@ -64,7 +75,7 @@ pub(super) fn read(text: &str) -> Result<Patch, PatchError> {
     if text.len() > MAX_BYTES {
         return Err(PatchError::TooLarge(text.len()));
     }
-    let mut lines = Lines { lines: text.lines().enumerate().peekable() };
+    let mut lines = Lines { lines: text.split_terminator('\n').enumerate().peekable() };
     let mut files = Vec::new();
     while let Some(line) = lines.peek() {
         if line.starts_with("diff --git ") || line.starts_with("--- ") {
@@ -94,8 +105,10 @@ fn file(lines: &mut Lines<'_>) -> Result<FileChange, PatchError> {
         begin = number;
         let wanted = PatchError::Form { line: number + 1, wanted: "`+++` line with the new path" };
         let (_, new) = lines.after("+++ ").ok_or(wanted)?;
-        change.old = path(old, "a/")?;
-        change.new = path(new, "b/")?;
+        (change.old, change.new) = names::changed(old, new, head.map(|(_, paths)| paths))?;
+        if change.old.is_some() && change.new.is_some() && change.old != change.new {
+            change.special = change.special.or(Some(Special::Renamed));
+        }
         while lines.peek().is_some_and(|line| line.starts_with("@@ ")) {
             change.hunks.push(hunk(lines)?);
         }
@@ -104,8 +117,7 @@ fn file(lines: &mut Lines<'_>) -> Result<FileChange, PatchError> {
         }
     } else if let Some((_, paths)) = head {
         // Without changed lines, only the first line names the file.
-        let name = paths.split_once(" b/").map_or(paths, |(_, new)| new);
-        change.new = path(name, "")?;
+        change.new = Some(names::unchanged(paths)?);
         change.old.clone_from(&change.new);
     }
     if change.path().is_empty() {
@@ -116,7 +128,7 @@ fn file(lines: &mut Lines<'_>) -> Result<FileChange, PatchError> {
 
 /// Reads the lines between `diff --git` and the paths.
 fn extended_headers(lines: &mut Lines<'_>, change: &mut FileChange) {
-    while let Some(line) = lines.peek() {
+    while let Some(line) = lines.peek().map(|line| line.trim_end_matches('\r')) {
         let special = match line {
             _ if ["--- ", "diff --git ", "@@ "].iter().any(|word| line.starts_with(word)) => return,
             _ if line.ends_with("120000") || line.ends_with("160000") => Some(Special::NotAFile),
@@ -138,26 +150,11 @@ fn extended_headers(lines: &mut Lines<'_>, change: &mut FileChange) {
     }
 }
 
-/// Reads a path; `/dev/null` stands for no file.
-fn path(text: &str, prefix: &str) -> Result<Option<String>, PatchError> {
-    // Other tools write a time behind a tabulator.
-    let text = text.split('\t').next().unwrap_or_default();
-    if text == "/dev/null" {
-        return Ok(None);
-    }
-    let name = text.strip_prefix(prefix).unwrap_or(text);
-    let bad = name.is_empty()
-        || name.starts_with(['/', '"', '~'])
-        || name.contains(['\\', '\0'])
-        || name.split('/').any(|part| matches!(part, "" | "." | ".." | ".git"));
-    if bad { Err(PatchError::Path(name.to_owned())) } else { Ok(Some(name.to_owned())) }
-}
-
 fn hunk(lines: &mut Lines<'_>) -> Result<Hunk, PatchError> {
     let Some((number, header)) = lines.next() else { return Err(PatchError::Empty) };
     let wanted = PatchError::Form { line: number, wanted: "header of a hunk (`@@ -1,2 +1,3 @@`)" };
     let ((old_start, mut old), (new_start, mut new)) = ranges(header).ok_or(wanted)?;
-    let mut found = Vec::new();
+    let mut found: Vec<HunkLine> = Vec::new();
     let count = PatchError::Count { line: number };
     while old > 0 || new > 0 {
         let (_, line) = lines.next().ok_or_else(|| count.clone())?;
@@ -165,18 +162,22 @@ fn hunk(lines: &mut Lines<'_>) -> Result<Hunk, PatchError> {
             Some(("+", text)) => (LineKind::Added, text),
             Some(("-", text)) => (LineKind::Removed, text),
             Some((" ", text)) => (LineKind::Context, text),
-            Some(("\\", _)) => continue,
+            Some(("\\", _)) => {
+                ends_file(&mut found);
+                continue;
+            }
             // Mail programs take the space off an empty line.
-            None => (LineKind::Context, ""),
+            Some(("\r", "")) | None => (LineKind::Context, line),
             Some(_) => return Err(count),
         };
         let counted = |left: u32, there: bool| left.checked_sub(u32::from(there));
         old = counted(old, kind != LineKind::Added).ok_or_else(|| count.clone())?;
         new = counted(new, kind != LineKind::Removed).ok_or_else(|| count.clone())?;
-        found.push(HunkLine { kind, text: text.to_owned() });
+        found.push(HunkLine { kind, text: text.to_owned(), ends_file: false });
     }
     if lines.peek().is_some_and(|line| line.starts_with('\\')) {
         lines.next();
+        ends_file(&mut found);
     }
     let more = lines.peek().is_some_and(|line| {
         line.starts_with(['+', ' ']) || (line.starts_with('-') && !line.starts_with("--- "))
@@ -185,6 +186,13 @@ fn hunk(lines: &mut Lines<'_>) -> Result<Hunk, PatchError> {
         return Err(count);
     }
     Ok(Hunk { old_start, new_start, lines: found })
+}
+
+/// Takes in that no line end follows the last line.
+fn ends_file(found: &mut [HunkLine]) {
+    if let Some(last) = found.last_mut() {
+        last.ends_file = true;
+    }
 }
 
 /// Reads `@@ -first,count +first,count @@`; a count that is not there is 1.
@@ -252,6 +260,13 @@ index 1111111..2222222 100644
     }
 
     #[test]
+    fn two_names_of_a_file_are_a_new_name() {
+        let renamed =
+            Patch::read(&SIMPLE.replace("+++ b/src/ring.c", "+++ b/src/wring.c")).unwrap();
+        assert_eq!(renamed.files[0].special, Some(Special::Renamed));
+    }
+
+    #[test]
     fn a_diff_that_is_not_what_it_says_is_refused() {
         let with = |from: &str, to: &str| SIMPLE.replace(from, to);
         let count = PatchError::Count { line: 5 };
@@ -271,8 +286,11 @@ index 1111111..2222222 100644
                 PatchError::Form { line: 4, wanted: "`+++` line with the new path" },
             ),
             (with("b/src/ring.c", "b/../ring.c"), PatchError::Path("../ring.c".into())),
-            (with("b/src/ring.c", "/etc/passwd"), PatchError::Path("/etc/passwd".into())),
             (with("b/src/ring.c", "b/.git/hooks/x"), PatchError::Path(".git/hooks/x".into())),
+            (
+                with("+++ b/src/ring.c", "+++ /etc/passwd"),
+                PatchError::Prefix { old: "a/src/ring.c".into(), new: "/etc/passwd".into() },
+            ),
             (format!("{SIMPLE}{SIMPLE}"), PatchError::Twice("src/ring.c".into())),
         ] {
             assert_eq!(Patch::read(&text), Err(error), "{text}");
@@ -280,10 +298,11 @@ index 1111111..2222222 100644
     }
 
     #[test]
-    fn identity_is_that_of_the_change_and_not_of_its_place() {
+    fn identity_is_that_of_the_change_and_of_the_lines_around_it() {
         let id = |text: &str| Patch::read(text).unwrap().id();
-        let moved = SIMPLE.replace("-10,3 +10,3", "-70,3 +70,3").replace(" {", " /* { */");
+        let moved = SIMPLE.replace("-10,3 +10,3", "-70,3 +70,3").replace(" int push(void)", "");
         assert_eq!(id(SIMPLE), id(&moved));
+        assert_ne!(id(SIMPLE), id(&SIMPLE.replace("\t\thead++;", "\t\ttail++;")), "another place");
         assert_eq!(id(SIMPLE), id(&SIMPLE.replace("+\tif", "+        if")));
         assert_ne!(id(SIMPLE), id(&SIMPLE.replace("<= SIZE", "< SIZE - 1")));
         assert_ne!(id(SIMPLE), id(&SIMPLE.replace("ring.c", "wring.c")));
@@ -295,7 +314,10 @@ index 1111111..2222222 100644
             if let Ok(patch) = Patch::read(&text) {
                 prop_assert!(!patch.files.is_empty());
                 prop_assert!(patch.files.iter().all(|file| !file.path().is_empty()));
-                let _ = patch.id();
+                let written = patch.to_string();
+                if patch.files.iter().all(|file| file.special.is_none() && !file.hunks.is_empty()) {
+                    prop_assert_eq!(Patch::read(&written), Ok(patch));
+                }
             }
         }
     }

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{PlanResult, RepairSetup, RigFailure};
 use crate::localise::{MeasuredCoverage, SourceLine, TestCoverage};
+use crate::run::Run;
 
 /// Largest document of a run's coverage.
 const MAX_DOCUMENT: u64 = 256 << 20;
@@ -30,6 +31,9 @@ pub struct MeasuredTests {
     /// Functions that have code, by file.
     #[serde(default)]
     pub functions: BTreeMap<String, Vec<String>>,
+    /// Whether everything that was executed is known.
+    #[serde(default)]
+    pub complete: bool,
 }
 
 /// What a test executed, and how it ended.
@@ -79,12 +83,13 @@ impl RepairSetup {
     /// The rig failed, or cannot measure it.
     pub async fn measure_tests(
         &self,
-        image: &str,
-        signature: &str,
+        run: &Run,
+        (image, signature): (&str, &str),
         files: &[String],
     ) -> Result<MeasuredTests, RigFailure> {
         let path = self.folder.test_coverage(image);
-        if let Ok(known) = self.folder.read_json(&path) {
+        // One that this run has not written is measured anew.
+        if let Ok(known) = self.kept(run, &path) {
             return Ok(known);
         }
         let options = RunOptions { coverage_by_test: true, ..RunOptions::default() };
@@ -100,7 +105,8 @@ impl RepairSetup {
         let file = result.dir.join(COVERAGE_FILE);
         let report =
             read(&file).map_err(|e| RigFailure::new(format!("{}: {e}", file.display())))?;
-        let CoverageReport { files, tests, .. } = in_repository(report, &self.folder.tree(), files);
+        let report = in_repository(report, &self.folder.tree(), files);
+        let CoverageReport { files, tests, complete, .. } = report;
         let names = |file: &FileCoverage| -> Vec<_> {
             file.functions.iter().map(|function| function.name.clone()).collect()
         };
@@ -108,18 +114,16 @@ impl RepairSetup {
         let executed = files.iter().map(executed).collect();
         let functions = files.iter().map(|file| (file.file.clone(), names(file))).collect();
         let code = files.into_iter().map(|file| (file.file, file.lines)).collect();
-        let measured =
-            MeasuredTests { tests: with_outcome(&result, tests), code, executed, functions };
-        let kept = self.folder.write_json(&path, &measured);
+        let tests = with_outcome(&result, tests);
+        let measured = MeasuredTests { tests, code, executed, functions, complete };
+        let kept = self.keep(&path, &measured);
         kept.map_err(|error| RigFailure::new(format!("{}: {error}", path.display())))?;
         Ok(measured)
     }
 
     /// Returns what each test executes of an image, where that was measured.
-    pub fn measured_tests(&self, image: &str) -> MeasuredCoverage {
-        let known: Option<MeasuredTests> =
-            self.folder.read_json(&self.folder.test_coverage(image)).ok();
-        known.map(MeasuredCoverage::from).unwrap_or_default()
+    pub fn measured_tests(&self, run: &Run, image: &str) -> Option<MeasuredTests> {
+        self.kept(run, &self.folder.test_coverage(image)).ok()
     }
 
     /// Runs the plan to see what it executes of an image, whatever the verdict; nothing where the rig
@@ -130,6 +134,7 @@ impl RepairSetup {
     /// The rig failed.
     pub async fn covered(
         &self,
+        run: &Run,
         image: &str,
         files: &[String],
         most: usize,
@@ -138,7 +143,8 @@ impl RepairSetup {
             return Ok(None);
         }
         let path = self.folder.coverage(image);
-        if let Ok(known) = self.folder.read_json(&path) {
+        // One that this run has not written is measured anew.
+        if let Ok(known) = self.kept(run, &path) {
             return Ok(Some(known));
         }
         let mut all = CoverageReport::new(Vec::new(), Vec::new());
@@ -158,7 +164,7 @@ impl RepairSetup {
                 break;
             }
         }
-        let kept = self.folder.write_json(&path, &all);
+        let kept = self.keep(&path, &all);
         kept.map_err(|error| RigFailure::new(format!("{}: {error}", path.display())))?;
         Ok(Some(all))
     }

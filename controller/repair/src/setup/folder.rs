@@ -46,11 +46,6 @@ impl RepairFolder {
         self.0.join("tree")
     }
 
-    /// The work tree of the proof, which only ever holds base and patch.
-    pub fn clean_tree(&self) -> PathBuf {
-        self.0.join("clean-tree")
-    }
-
     /// Temporary files of builds and of git.
     pub fn scratch(&self) -> PathBuf {
         self.0.join("scratch")
@@ -115,14 +110,22 @@ impl RepairFolder {
         if contract.copies.is_empty() {
             return Ok(None);
         }
-        for name in COPIES {
+        self.first_other(COPIES.into_iter().map(|name| (name, contract.copies.get(name))))
+    }
+
+    /// Returns the first of these files that has another digest than this; no digest is one of no file.
+    pub(super) fn first_other<'a>(
+        &self,
+        files: impl Iterator<Item = (&'a str, Option<&'a String>)>,
+    ) -> io::Result<Option<PathBuf>> {
+        for (name, digest) in files {
             let path = self.0.join(name);
             let now = match fs::read(&path) {
                 Ok(bytes) => Some(Digest::of(&bytes).to_string()),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => None,
                 Err(error) => return Err(error),
             };
-            if now.as_ref() != contract.copies.get(name) {
+            if now.as_ref() != digest {
                 return Ok(Some(path));
             }
         }
@@ -162,7 +165,7 @@ impl RepairFolder {
         self.write(path, &text)
     }
 
-    /// Reads a JSON document of this program.
+    /// Reads a JSON document on which no proof rests; [`super::RepairSetup::kept`] reads the others.
     ///
     /// # Errors
     /// It is missing or damaged.

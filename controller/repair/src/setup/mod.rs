@@ -6,6 +6,7 @@ mod coverage;
 mod diagnosis;
 mod faults;
 mod folder;
+mod kept;
 mod plan_run;
 mod screen;
 mod sources;
@@ -26,6 +27,7 @@ pub use busy::BusyClock;
 pub use coverage::{MeasuredTest, MeasuredTests};
 pub use faults::InjectedFaults;
 pub use folder::{HELD_OUT, ORIGIN, PLAN, POLICY, RepairFolder, TASK};
+pub use kept::KeptFiles;
 pub use plan_run::{PlanResult, first_bad_line, verdict_signature};
 pub use screen::{ScreenError, ScreenTrials};
 pub use sources::{BaseSources, KnownBase};
@@ -86,6 +88,8 @@ pub struct RepairSetup {
     pub search_path: OsString,
     /// Removes secrets from what agents see.
     pub redactor: Redactor,
+    /// Documents that were written since the last outcome.
+    pub kept: KeptFiles,
     /// Counts how often the board was flashed.
     pub flashes: Flashes,
     /// What is known of the base.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jig_model::command::RunReply;
 use jig_model::result::CaseStatus;
-use jig_model::{Cause, Evidence, Note, Verdict, VerdictKind};
+use jig_model::{Evidence, Note, Verdict, VerdictKind};
 use serde::{Deserialize, Serialize};
 
 use crate::convergence::TestCounts;
@@ -141,8 +141,7 @@ impl PlanResult {
             executed: tests.cases.len() as u64,
             skipped: self.count(CaseStatus::Skip),
             passes: passed.map(|case| case.name.clone()).collect(),
-            // The rig judges a pass of another image as a failure of its own.
-            image_seen: !matches!(self.verdict.cause, Cause::WrongImage),
+            image_seen: self.verdict.image_seen.is_some(),
         }
     }
 }
@@ -150,6 +149,7 @@ impl PlanResult {
 #[cfg(test)]
 mod tests {
     use jig_model::result::TestCase;
+    use jig_model::{Cause, ImageSeen};
 
     use super::*;
 
@@ -172,6 +172,14 @@ mod tests {
             verdict,
             duration_ms: 0,
         }
+    }
+
+    #[test]
+    fn an_image_is_seen_where_the_rig_says_what_shows_it() {
+        let mut passed = result(Cause::Passed, &[], None);
+        assert!(!passed.for_proof().image_seen);
+        passed.verdict.image_seen = Some(ImageSeen::ReadBack);
+        assert!(passed.for_proof().image_seen);
     }
 
     #[test]

@@ -105,7 +105,7 @@ impl RepairSetup {
     /// limit of the plan, for each of dozens of candidates.
     fn trial_time(&self, run: &Run) -> Duration {
         let shown = run.baseline.as_ref().map(|baseline| self.folder.result(&baseline.run));
-        let known = shown.and_then(|path| self.folder.read_json(&path).ok());
+        let known = shown.and_then(|path| self.kept(run, &path).ok());
         // A result of an older program does not tell its time.
         let known = known.filter(|result: &PlanResult| result.duration_ms > 0);
         known.map_or(Duration::MAX, |result| most_beside(&[result]))
@@ -190,7 +190,7 @@ mod tests {
             verdict: Verdict::of(Cause::TestFailed, ""),
             duration_ms,
         };
-        folder.write_json(&folder.result("baseline"), &result).unwrap();
+        test.setup.keep(&folder.result("baseline"), &result).unwrap();
     }
 
     #[tokio::test]

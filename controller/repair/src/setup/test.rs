@@ -1,5 +1,7 @@
 //! Runs of a plan at the rig.
 
+use std::fs;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use jig_model::command::{Command, PlanText, Refusal, Reply, RunOptions, TestCommand};
@@ -7,6 +9,7 @@ use jig_model::{Fault, VerdictKind};
 use tokio::time::{Instant, timeout};
 
 use super::{PlanResult, RepairSetup};
+use crate::journal::Digest;
 
 /// Time of a run beside three times that of the slowest run without a patch: an emulator that starts
 /// while others run, or that is traced, is slower.
@@ -28,12 +31,14 @@ pub struct RigFailure {
     pub cancelled: bool,
     /// Something that the user wrote is wrong, and no recovery helps.
     pub wrong_input: bool,
+    /// A file of the run is not what the run has made: what it does would be told of another firmware.
+    pub changed_file: bool,
 }
 
 impl RigFailure {
     /// The rig failed.
     pub fn new(why: impl Into<String>) -> Self {
-        Self { why: why.into(), cancelled: false, wrong_input: false }
+        Self { why: why.into(), cancelled: false, wrong_input: false, changed_file: false }
     }
 
     /// The rig refused a command.
@@ -42,7 +47,7 @@ impl RigFailure {
         let cancelled = refusal.fault == Fault::Cancelled;
         let problems = refusal.problems.iter().map(|problem| problem.message.clone());
         let why = std::iter::once(refusal.message).chain(problems).collect::<Vec<_>>().join(": ");
-        Self { why, cancelled, wrong_input }
+        Self { cancelled, wrong_input, ..Self::new(why) }
     }
 }
 
@@ -54,7 +59,7 @@ impl RepairSetup {
     pub async fn test(&self, plan: &PlanText, image: &str) -> Result<PlanResult, RigFailure> {
         let result = self.try_out(plan, image, RunOptions::default()).await?;
         let path = self.folder.result(&result.run);
-        let kept = self.folder.write_json(&path, &result);
+        let kept = self.keep(&path, &result);
         kept.map_err(|error| RigFailure::new(format!("{}: {error}", path.display())))?;
         match result.verdict.kind {
             VerdictKind::EnvError => Err(RigFailure::new(result.verdict.summary)),
@@ -99,6 +104,22 @@ impl RepairSetup {
         timeout(most, run).await.ok().transpose()
     }
 
+    /// Returns the path of an image of the run's folder, which is named by its SHA-256: the one that was
+    /// built, tested or approved.
+    ///
+    /// # Errors
+    /// It is missing, or another one.
+    pub fn made_image(&self, image: &str) -> Result<PathBuf, RigFailure> {
+        let path = self.folder.image(image);
+        let bytes = fs::read(&path)
+            .map_err(|error| RigFailure::new(format!("{}: {error}", path.display())))?;
+        if Digest::of(&bytes).to_string() == image {
+            return Ok(path);
+        }
+        let why = format!("{} is not the image that was built", path.display());
+        Err(RigFailure { changed_file: true, ..RigFailure::new(why) })
+    }
+
     /// Runs a plan once, as the options say.
     pub(super) async fn run_plan(
         &self,
@@ -109,7 +130,7 @@ impl RepairSetup {
         let command = Command::Test(TestCommand {
             place: self.place.clone(),
             plan: plan.clone(),
-            image: Some(self.folder.image(image)),
+            image: Some(self.made_image(image)?),
             options,
         });
         if self.rig.is_real() {

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::bundle::{BundlePart, bundle};
 use crate::journal::{StepResult, now_ms};
 use crate::limits::limit_reached;
-use crate::localise::RankedSuspect;
+use crate::localise::{MeasuredCoverage, RankedSuspect};
 use crate::machine::{RepairEvent, RepairSubState};
 use crate::past::past_repairs;
 use crate::policy::may_write;
@@ -88,7 +88,7 @@ fn shown_failure(setup: &RepairSetup, run: &Run) -> io::Result<PlanResult> {
     // What is applied next is based on the code without any patch.
     let id = run.baseline.as_ref().map(|baseline| &baseline.run);
     let id = id.ok_or_else(|| io::Error::other("there is no baseline"))?;
-    setup.folder.read_json(&setup.folder.result(id))
+    setup.kept(run, &setup.folder.result(id))
 }
 
 /// Ranks suspect lines.
@@ -109,7 +109,8 @@ async fn ranked_anew(
     let sources = setup.base_sources(run).await.map_err(|error| chain(&error))?;
     let seen = FailureSeen::of(&shown.verdict);
     let image = run.baseline.as_ref().map(|baseline| baseline.image.as_str());
-    let measured = image.map(|image| setup.measured_tests(image)).unwrap_or_default();
+    let measured = image.and_then(|image| setup.measured_tests(run, image));
+    let measured = measured.map(MeasuredCoverage::from).unwrap_or_default();
     let policy = setup.policy.for_run(run);
     let may_change = |file: &str| may_write(file, &policy);
     Ok(suspects(&sources, &seen, may_change, &measured, MAX_SUSPECTS))
@@ -158,7 +159,7 @@ async fn write_bundle(
 /// Returns what the run with the diagnostic change has shown, if there was one.
 fn diagnosis(setup: &RepairSetup, run: &Run) -> io::Result<Option<PlanResult>> {
     let attempt = run.attempts.iter().rev().find(|attempt| attempt.diagnostic);
-    attempt.map(|one| setup.folder.read_json(&setup.folder.result(&one.run))).transpose()
+    attempt.map(|one| setup.kept(run, &setup.folder.result(&one.run))).transpose()
 }
 
 fn diagnosis_text(result: &PlanResult) -> String {

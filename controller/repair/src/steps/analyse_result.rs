@@ -4,16 +4,19 @@
 use jig_model::chain;
 use jig_model::command::PlanText;
 
-use crate::git::GitError;
+use crate::git::{Git, GitError};
 use crate::journal::{Fact, FailedBaseline, StepResult};
 use crate::machine::RepairEvent;
-use crate::policy::is_test;
+use crate::policy::{is_test, may_write};
 use crate::proof::{PASSES, PlanRun, ProofFacts, proven};
 use crate::recovery::ErrorClass;
 use crate::run::{Attempt, Run};
 use crate::setup::{PlanResult, RepairSetup, RigFailure};
-use crate::steps::{failed, if_changed};
+use crate::steps::{failed, if_changed, if_ended};
 use crate::tests_ran::missing_tests;
+
+/// Most runs of a plan on a real board: the base, a clean build, the held-out plan.
+pub(super) const MAX_FLASHES: u8 = 3;
 
 /// Says why a proof could not be looked at.
 enum Unproven {
@@ -63,12 +66,9 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
             StepResult::of(RepairEvent::DecisionProduced, reason)
                 .with(Fact::Proved(Box::new(facts)))
         }
-        Err(Unproven::Rig(failure)) if failure.cancelled => {
-            StepResult::of(RepairEvent::Abort, failure.why)
-        }
-        Err(Unproven::Rig(failure)) => {
+        Err(Unproven::Rig(failure)) => if_ended(&failure).unwrap_or_else(|| {
             failed(RepairEvent::EnvironmentBlamed, ErrorClass::TestEnvFailure, failure.why)
-        }
+        }),
         Err(Unproven::Changed(ended)) => ended,
         Err(Unproven::Other(why)) => {
             failed(RepairEvent::DecisionFailed, ErrorClass::AnalysisFailure, why)
@@ -81,7 +81,8 @@ async fn proof(setup: &RepairSetup, run: &Run, here: &[&Attempt]) -> Result<Proo
         return Err(Unproven::Other("there is no baseline".to_owned()));
     };
     let image = run.image.as_deref().unwrap_or_default();
-    let runs = here.iter().map(|attempt| kept(setup, &attempt.run)).collect::<Result<_, _>>()?;
+    let runs =
+        here.iter().map(|attempt| kept(setup, run, &attempt.run)).collect::<Result<_, _>>()?;
     // What git does beside a run of the rig costs no time of its own.
     let (cleaned, reverted) =
         tokio::join!(cleaned(setup, run), judged(setup, &setup.plan, base_image));
@@ -92,17 +93,26 @@ async fn proof(setup: &RepairSetup, run: &Run, here: &[&Attempt]) -> Result<Proo
         return Err(Unproven::Changed(ended));
     }
     let tree = setup.tree();
-    let (changed, held_out) = tokio::join!(tree.changed_files(), async {
+    let (changed, held_out) = tokio::join!(changed(run, &tree), async {
         match &setup.held_out {
             Some(plan) => judged(setup, plan, image).await.map(Some),
             None => Ok(None),
         }
     });
     let held_out = held_out?;
-    let changed_protected = changed.map_err(|error| Unproven::Other(chain(&error)))?;
-    let baseline = kept(setup, baseline)?;
+    let (changed, rewritten) = changed.map_err(|error| Unproven::Other(chain(&error)))?;
+    let policy = setup.policy.for_run(run);
+    let protected = |files: Vec<String>| -> Vec<String> {
+        files.into_iter().filter(|file| !may_write(file, &policy)).collect()
+    };
+    let (changed_protected, rewritten_protected) = (protected(changed), protected(rewritten));
+    let baseline = kept(setup, run, baseline)?;
     let reverted = Some(reverted);
-    let tests_not_run = tests_not_run(setup, run, base_image, image).await?;
+    let (tests_not_run, not_measured) = match compared(setup, run, base_image, image).await? {
+        Executed::NotMeasurable => (None, None),
+        Executed::Incomplete(limits) => (None, Some(limits)),
+        Executed::Compared(missing) => (Some(missing), None),
+    };
     Ok(ProofFacts {
         baseline,
         runs,
@@ -111,38 +121,67 @@ async fn proof(setup: &RepairSetup, run: &Run, here: &[&Attempt]) -> Result<Proo
         reverted,
         held_out,
         tests_not_run,
+        rewritten_protected,
+        not_measured,
     })
 }
 
+/// Lists the files that the candidate changes of the base, and those that its build rewrites beside
+/// them: that of the base leaves them as they are.
+async fn changed(run: &Run, tree: &Git) -> Result<(Vec<String>, Vec<String>), GitError> {
+    let base = &run.contract.base;
+    let changed = tree.files_between(base, run.applied.as_ref().unwrap_or(base)).await?;
+    let mut rewritten = tree.changed_files().await?;
+    rewritten.retain(|file| !run.rewritten.contains(file));
+    Ok((changed, rewritten))
+}
+
+/// What the tests execute without and with the patch.
+enum Executed {
+    /// It cannot be measured here.
+    NotMeasurable,
+    /// It could be measured at the baseline, and now it cannot.
+    Incomplete(String),
+    /// Functions that are executed without the patch and not with it.
+    Compared(Vec<String>),
+}
+
 /// Compares what the tests execute without and with the patch.
-async fn tests_not_run(
+async fn compared(
     setup: &RepairSetup,
     run: &Run,
     base_image: &str,
     image: &str,
-) -> Result<Option<Vec<String>>, Unproven> {
+) -> Result<Executed, Unproven> {
     let failed = |error: &dyn std::error::Error| Unproven::Other(chain(error));
     let files = setup.files(run).await.map_err(|error| failed(&error))?;
-    let Some(base) = setup.covered(base_image, files, 1).await? else { return Ok(None) };
+    let Some(base) = setup.covered(run, base_image, files, 1).await? else {
+        return Ok(Executed::NotMeasurable);
+    };
     // An image that never was complete says nothing; one that is no longer is made so by the patch.
     if !base.complete {
-        return Ok(None);
+        let before = setup.measured_tests(run, base_image);
+        return Ok(match before.is_some_and(|measured| measured.complete) {
+            true => Executed::Incomplete(base.limits.join("; ")),
+            false => Executed::NotMeasurable,
+        });
     }
-    let Some(patched) = setup.covered(image, files, PASSES).await? else { return Ok(None) };
+    let Some(patched) = setup.covered(run, image, files, PASSES).await? else {
+        return Ok(Executed::NotMeasurable);
+    };
     if !patched.complete {
-        return Ok(Some(patched.limits));
+        return Ok(Executed::Incomplete(patched.limits.join("; ")));
     }
     let sources = setup.base_sources(run).await.map_err(|error| failed(&error))?;
     let policy = setup.policy.for_run(run);
     let missing = missing_tests(&base, &patched, &sources, |file| is_test(file, &policy));
-    Ok(Some(missing))
+    Ok(Executed::Compared(missing))
 }
 
-fn kept(setup: &RepairSetup, run: &str) -> Result<PlanRun, Unproven> {
-    let path = setup.folder.result(run);
+fn kept(setup: &RepairSetup, run: &Run, id: &str) -> Result<PlanRun, Unproven> {
+    let path = setup.folder.result(id);
     let result: PlanResult = setup
-        .folder
-        .read_json(&path)
+        .kept(run, &path)
         .map_err(|error| Unproven::Other(format!("{}: {error}", path.display())))?;
     Ok(result.for_proof())
 }
@@ -173,4 +212,27 @@ async fn rebuilt(setup: &RepairSetup, run: &Run, image: &str) -> Result<bool, Un
     // approval holds for one image alone.
     let may_run = !(setup.rig.is_real() && setup.policy.approve_flash);
     Ok(built.sha256 == image || may_run && judged(setup, &setup.plan, &built.sha256).await?.passed)
+}
+
+#[cfg(test)]
+mod tests {
+    use jig_model::Cause;
+
+    use super::*;
+    use crate::setup_for_tests::{ScriptedBoard, TestSetup};
+
+    #[tokio::test]
+    async fn files_that_a_candidate_changes_are_told_from_those_that_its_build_rewrites() {
+        let test = TestSetup::new(|_| ScriptedBoard::Ends(Cause::Passed)).await;
+        let (tree, mut run) = (test.setup.tree(), test.run());
+        let write = |file: &str| std::fs::write(test.setup.folder.tree().join(file), "other\n");
+        write("link.ld").unwrap();
+        tree.run(["add", "--all"]).await.unwrap();
+        run.applied = Some(tree.commit("a candidate").await.unwrap());
+        write("src/ring.c").unwrap();
+        let both = || (vec!["link.ld".to_owned()], vec!["src/ring.c".to_owned()]);
+        assert_eq!(changed(&run, &tree).await.unwrap(), both());
+        run.rewritten.insert("src/ring.c".to_owned());
+        assert_eq!(changed(&run, &tree).await.unwrap(), (both().0, Vec::new()));
+    }
 }

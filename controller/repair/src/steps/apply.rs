@@ -7,7 +7,7 @@ use jig_model::chain;
 
 use crate::agents::templates::TEMPLATES;
 use crate::git::GitError;
-use crate::journal::{Fact, StepResult};
+use crate::journal::{Digest, Fact, StepResult};
 use crate::machine::RepairEvent;
 use crate::patch::Patch;
 use crate::policy::review;
@@ -22,12 +22,12 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
         return refused(ErrorClass::UnhandledException, "no patch was proposed".to_owned());
     };
     let path = setup.folder.patch(&proposed.patch);
-    let patch = match fs::read_to_string(&path).map(|text| Patch::read(&text)) {
-        Ok(Ok(patch)) if patch.id() == proposed.patch => patch,
-        _ => {
-            let why = format!("{} is not the patch that was proposed", path.display());
-            return refused(ErrorClass::UnhandledException, why);
-        }
+    // Another patch of the same identity is another one: the same lines may stand elsewhere.
+    let is_it = |text: &String| Digest::of(text.as_bytes()).to_string() == proposed.diff;
+    let text = fs::read_to_string(&path).ok().filter(is_it);
+    let Some(Ok(patch)) = text.map(|text| Patch::read(&text)) else {
+        let why = format!("{} is not the patch that was proposed", path.display());
+        return refused(ErrorClass::UnhandledException, why);
     };
     let policy = setup.policy.for_run(run);
     let mut reviewed = review(&patch, &policy);
@@ -40,7 +40,7 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
             Err(why) => return refused(ErrorClass::UnhandledException, why),
         }
     }
-    let digest = digest_of(&["apply", &proposed.patch, &run.contract.base, setup.place.as_str()]);
+    let digest = digest_of(&["apply", &proposed.diff, &run.contract.base, setup.place.as_str()]);
     if let Some(why) = run.rejected.clone() {
         let why = format!("a person rejected the patch: {why}");
         let fact = Fact::Refused { patch: proposed.patch.clone(), why: why.clone() };
@@ -59,6 +59,12 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
     }
     match commit(setup, run, &proposed.patch).await {
         Ok(commit) => {
+            if let Err(why) = as_reviewed(setup, run, &commit, &patch).await {
+                let why = format!("what git has committed is refused: {why}");
+                let fact = Fact::Refused { patch: proposed.patch.clone(), why: why.clone() };
+                setup.held.forget();
+                return refused(ErrorClass::PolicyViolation, why).with(fact);
+            }
             let reason = format!("committed as {}", &commit[..commit.len().min(12)]);
             let percent = (reviewed.risk * 100.0).round() as u64;
             let risk = if run.approved.contains(&digest) { 0 } else { percent };
@@ -87,6 +93,25 @@ async fn commit(setup: &RepairSetup, run: &Run, id: &str) -> Result<String, GitE
     let commit = tree.commit(&message).await?;
     setup.held.learn(&commit);
     Ok(commit)
+}
+
+/// Reviews what git has made of a patch: its files and no others, and nothing that the policy refuses.
+async fn as_reviewed(
+    setup: &RepairSetup,
+    run: &Run,
+    commit: &str,
+    patch: &Patch,
+) -> Result<(), String> {
+    let diff = setup.tree().diff_of(&run.contract.base, commit, MAX_DIFF).await;
+    let diff = diff.map_err(|error| chain(&error))?;
+    let made = Patch::read(&String::from_utf8_lossy(&diff)).map_err(|error| error.to_string())?;
+    let refusals = review(&made, &setup.policy.for_run(run)).refusals;
+    if !refusals.is_empty() {
+        return Err(refusals.join("; "));
+    }
+    let other =
+        made.files.iter().find(|one| !patch.files.iter().any(|file| file.path() == one.path()));
+    other.map_or(Ok(()), |file| Err(format!("{} is no file of the patch", file.path())))
 }
 
 /// Most bytes of a diff; a policy allows far less.

@@ -50,6 +50,48 @@ async fn a_patch_that_is_not_the_one_that_was_proposed_is_not_applied() {
 }
 
 #[tokio::test]
+async fn a_patch_of_the_same_identity_is_another_one() {
+    let test = setup().await;
+    let mut proposed = test.proposed(TEMPLATES, &diff("head + 1"));
+    let result = run(&test.setup, &proposed).await;
+    let [Fact::Waits { digest }] = &result.facts[..] else { panic!("{:?}", result.facts) };
+    proposed.approved.insert(digest.clone());
+    let path = test.setup.folder.patch(&proposed.proposed.as_ref().unwrap().patch);
+    let moved = Patch::read(&diff("head + 1").replace("-3,4 +3,4", "-90,4 +90,4")).unwrap();
+    assert_eq!(moved.id(), proposed.proposed.as_ref().unwrap().patch);
+    test.setup.folder.write(&path, moved.to_string().as_bytes()).unwrap();
+    let result = run(&test.setup, &proposed).await;
+    assert_eq!(result.event, Some(RepairEvent::ApplyFailed), "{}", result.reason);
+    assert!(result.reason.contains("is not the patch that was proposed"), "{}", result.reason);
+}
+
+#[tokio::test]
+async fn what_git_has_committed_is_reviewed() {
+    let test = setup().await;
+    let (proposed, patch) = (test.run(), Patch::read(&diff("head + 1")).unwrap());
+    let tree = test.setup.tree();
+    for (file, words) in [
+        ("src/ring.c", None),
+        ("src/other.c", Some("src/other.c is no file of the patch")),
+        (".github/workflows/a.yml", Some("is protected")),
+    ] {
+        tree.reset_hard(&test.repository.base).await.unwrap();
+        let path = test.setup.folder.tree().join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "int other;\n").unwrap();
+        tree.run(["add", "--all"]).await.unwrap();
+        let commit = tree.commit("by another program").await.unwrap();
+        let found = as_reviewed(&test.setup, &proposed, &commit, &patch).await;
+        match words {
+            None => assert_eq!(found, Ok(())),
+            Some(words) => {
+                assert!(found.as_ref().is_err_and(|why| why.contains(words)), "{found:?}")
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_template_waits_for_an_approval_of_this_patch_on_this_base() {
     let test = setup().await;
     let mut proposed = test.proposed(TEMPLATES, &diff("head + 1"));

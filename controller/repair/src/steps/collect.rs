@@ -1,7 +1,5 @@
 //! RESULT_COLLECTION: what the runs of the plan have left is complete: logs, rows, image.
 
-use std::path::Path;
-
 use crate::journal::StepResult;
 use crate::machine::{RepairEvent, RepairSubState};
 use crate::recovery::ErrorClass;
@@ -20,7 +18,7 @@ pub(super) async fn run(
         return missing("no run of the plan is recorded".to_owned());
     };
     let path = setup.folder.result(&attempt.run);
-    let result: PlanResult = match setup.folder.read_json(&path) {
+    let result: PlanResult = match setup.kept(run, &path) {
         Ok(result) => result,
         Err(error) => return missing(format!("{}: {error}", path.display())),
     };
@@ -38,7 +36,8 @@ pub(super) async fn run(
         }
         _ => {
             let image = setup.folder.image(&result.image);
-            if run.image.as_ref() != Some(&result.image) || !Path::new(&image).is_file() {
+            if run.image.as_ref() != Some(&result.image) || setup.made_image(&result.image).is_err()
+            {
                 return missing(format!("{} is not what was tested", image.display()));
             }
             let reason = "logs, results and image belong together";

@@ -6,7 +6,7 @@ use jig_model::{Cause, Evidence, Verdict};
 
 use super::*;
 use crate::convergence::TestCounts;
-use crate::journal::Fact;
+use crate::journal::{Digest, Fact};
 use crate::run::Attempt;
 use crate::runs_for_tests::attempt;
 use crate::setup_for_tests::{ScriptedBoard, TestSetup};
@@ -20,17 +20,18 @@ async fn tested() -> (TestSetup, Run) {
     let dir = folder.path().join("runs/1");
     fs::create_dir_all(&dir).unwrap();
     fs::write(dir.join("uart0.raw"), "FAIL\n").unwrap();
-    folder.write(&folder.image("image"), b"image").unwrap();
+    let image = Digest::of(b"image").to_string();
+    folder.write(&folder.image(&image), b"image").unwrap();
     let mut verdict = Verdict::of(Cause::TestFailed, "a test failed");
     let note = "FAIL".to_owned();
     verdict.evidence = vec![Evidence { file: "uart0.raw".into(), start: 0, end: 5, note }];
-    let (run, image) = ("1".to_owned(), "image".to_owned());
-    let result = PlanResult { run, dir, image, verdict, duration_ms: 1 };
-    folder.write_json(&folder.result("1"), &result).unwrap();
+    let run = "1".to_owned();
+    let result = PlanResult { run, dir, image: image.clone(), verdict, duration_ms: 1 };
+    test.setup.keep(&folder.result("1"), &result).unwrap();
     let mut run = test.run();
     let one = attempt("patch", TestCounts { passed: 2, total: 3 }, Some("FAIL"));
     run.attempts.push(Attempt { run: "1".to_owned(), ..one });
-    run.image = Some("image".to_owned());
+    run.image = Some(image);
     (test, run)
 }
 
@@ -67,7 +68,11 @@ async fn each_artefact_that_is_missing_is_named() {
     fs::remove_file(&log).unwrap();
     let result = run(&test.setup, &tested, Some(RepairSubState::FetchLogs)).await;
     is_missing(&result, "uart0.raw is missing");
-    fs::remove_file(folder.image("image")).unwrap();
+    // Another image, which has the name of the one that was tested.
+    let image = folder.image(tested.image.as_ref().unwrap());
+    fs::write(&image, "another image").unwrap();
+    is_missing(&run(&test.setup, &tested, LAST).await, "is not what was tested");
+    fs::remove_file(image).unwrap();
     is_missing(&run(&test.setup, &tested, LAST).await, "is not what was tested");
     fs::write(folder.result("1"), "{").unwrap();
     let result = run(&test.setup, &tested, Some(RepairSubState::FetchLogs)).await;

@@ -7,13 +7,15 @@ use jig_model::chain;
 use jig_model::program::ProgramError;
 
 use crate::git::GitError;
-use crate::journal::{Fact, FailedBaseline, StepResult};
+use crate::journal::{Fact, FailedBaseline, StepResult, now_ms};
+use crate::limits::limit_reached;
 use crate::machine::RepairEvent;
 use crate::policy::{Policy, is_test};
 use crate::recovery::ErrorClass;
+use crate::redact::Redactor;
 use crate::run::Run;
 use crate::setup::{BuildError, MeasuredTests, PlanResult, RepairSetup, RigFailure, most_beside};
-use crate::steps::failed;
+use crate::steps::{failed, if_ended};
 use crate::test_code::{TestCode, printing_code, test_files};
 use crate::toolchain::MissingProgram;
 
@@ -26,11 +28,19 @@ const FAILURES: usize = 2;
 /// Recoveries of the rig before the run is given up.
 const RECOVERIES: usize = 2;
 
+/// Most runs of a plan: those of the baseline, and each for which the rig failed.
+pub(super) const MAX_FLASHES: u8 = (RUNS + RECOVERIES + 1) as u8;
+
 pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
-    let stop =
-        |why: String| failed(RepairEvent::UnhandledError, ErrorClass::UnhandledException, why);
     if let Err(error) = Policy::check_rules() {
         return stop(error.to_string());
+    }
+    if let Err(error) = Redactor::check_rules() {
+        return stop(error.to_string());
+    }
+    // A step that was cut off has flashed the board, too.
+    if let Some(limit) = limit_reached(run, now_ms()) {
+        return stop(limit.to_string());
     }
     let gap =
         async { if setup.policy.sandbox { setup.programs.sandbox_gap().await } else { None } };
@@ -64,28 +74,25 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
             return stop(format!("the repository does not build without a patch: {why}{fix}"));
         }
     };
-    let mut results = Vec::new();
-    let mut recoveries = 0;
-    while results.len() < RUNS {
-        match setup.test(&setup.plan, &built.sha256).await {
-            Ok(result) => results.push(result),
-            Err(failure) if failure.cancelled => {
-                return StepResult::of(RepairEvent::Abort, failure.why);
-            }
-            Err(failure) if failure.wrong_input => return stop(failure.why),
-            Err(failure) => {
-                let recovered = setup.recover_rig().await;
-                recoveries += 1;
-                if let Err(again) = recovered {
-                    return rig_failed(format!("{}; {}", failure.why, again.why));
-                }
-                if recoveries > RECOVERIES {
-                    return rig_failed(failure.why);
-                }
-            }
-        }
-    }
+    // What git does beside a run of the rig costs no time of its own.
+    let tree = setup.tree();
+    let (results, rewritten) = tokio::join!(baseline(setup, &built.sha256), tree.changed_files());
+    let results = match results {
+        Ok(results) => results,
+        Err(ended) => return ended,
+    };
     let mut judged = judged(&results, built.sha256.clone());
+    match rewritten {
+        Ok(files) if files.is_empty() => {}
+        Ok(files) => {
+            let names: Vec<_> = files.iter().map(String::as_str).collect();
+            let what = some(&names);
+            judged.reason =
+                format!("{}; the build rewrites {what}, which git tracks", judged.reason);
+            judged.facts.push(Fact::Rewritten { files: files.into_iter().collect() });
+        }
+        Err(error) => return stop(format!("the work tree cannot be read: {}", chain(&error))),
+    }
     let baseline = judged.facts.iter().find_map(|fact| match fact {
         Fact::Baseline(baseline) => Some(baseline.signature.clone()),
         _ => None,
@@ -102,8 +109,8 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
                 judged.reason = format!("{}; {said}", judged.reason);
                 found = measured;
             }
-            Err(failure) if failure.cancelled => {
-                return StepResult::of(RepairEvent::Abort, failure.why);
+            Err(failure) if failure.cancelled || failure.changed_file => {
+                return if_ended(&failure).unwrap_or_else(|| stop(failure.why));
             }
             // What is not measured is told by the call graph.
             Err(failure) => {
@@ -126,6 +133,41 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
     judged
 }
 
+/// Runs the tests without a patch. The rig is recovered meanwhile where it fails.
+async fn baseline(setup: &RepairSetup, image: &str) -> Result<Vec<PlanResult>, StepResult> {
+    let mut results = Vec::new();
+    let mut recoveries = 0;
+    while results.len() < RUNS {
+        let failure = match setup.test(&setup.plan, image).await {
+            Ok(result) => {
+                results.push(result);
+                continue;
+            }
+            Err(failure) => failure,
+        };
+        if let Some(ended) = if_ended(&failure) {
+            return Err(ended);
+        }
+        if failure.wrong_input {
+            return Err(stop(failure.why));
+        }
+        let recovered = setup.recover_rig().await;
+        recoveries += 1;
+        if let Err(again) = recovered {
+            return Err(rig_failed(format!("{}; {}", failure.why, again.why)));
+        }
+        if recoveries > RECOVERIES {
+            return Err(rig_failed(failure.why));
+        }
+    }
+    Ok(results)
+}
+
+/// Ends a run that cannot even begin.
+fn stop(why: String) -> StepResult {
+    failed(RepairEvent::UnhandledError, ErrorClass::UnhandledException, why)
+}
+
 /// Has the rig tell what each test executes, and says whether it did.
 async fn measured(
     setup: &RepairSetup,
@@ -137,7 +179,7 @@ async fn measured(
         return Ok(("what each test executes is not measured at this place".to_owned(), None));
     }
     let files = setup.files(run).await.map_err(|error| RigFailure::new(chain(&error)))?;
-    let measured = setup.measure_tests(image, signature, files).await?;
+    let measured = setup.measure_tests(run, (image, signature), files).await?;
     let tests = &measured.tests;
     let failed = tests.iter().filter(|test| test.failed).count();
     let said = if failed == 0 {

@@ -181,9 +181,13 @@ async fn a_run_starts_git_as_often_as_it_has_to() {
             "git clean",
             "git clean",
             "git commit",
+            // What git has committed is reviewed, and listed for the proof.
+            "git diff-tree",
+            "git diff-tree",
             "git ls-tree",
             "git reset",
             "git reset",
+            "git status",
             "git status",
             "git update-ref",
             "git worktree",
@@ -202,9 +206,70 @@ async fn results_that_vanish_end_a_run_without_another_edit() {
     };
     let mut journey = Journey::begin(with_agent(board, answer).await);
     let run = journey.drive().await;
-    assert_eq!(run.ended, Some(RepairState::Failure), "{}", run.why);
-    journey.has(&[RepairEvent::DecisionFailed, RepairEvent::AnalysisFailed]);
-    assert_eq!(run.patches.len(), 1);
+    assert_eq!(run.ended, Some(RepairState::Aborted), "{}", run.why);
+    assert!(run.why.contains("is not what the run has written"), "{}", run.why);
+    assert_eq!(run.patches.len(), 0);
+}
+
+/// A run in a repository with these files beside the source and a build that also does this.
+async fn with_build(files: &[(&str, &str)], also: &str) -> Journey {
+    let usual = [("src/ring.c", crate::tests::SOURCE), (".gitignore", "build/\n")];
+    let files: Vec<_> = usual.iter().chain(files).copied().collect();
+    let repository = Arc::new(TestRepository::with(&files).await);
+    let mut test = TestSetup::beside(repository, "run", board, true);
+    test.setup.agents.clear();
+    test.answer_by("script", |_| Ok(proposals(&["head + 1"])));
+    test.setup.task.build.command[2] += &format!("; {also}");
+    Journey::begin(test)
+}
+
+#[tokio::test]
+async fn a_build_that_rewrites_tracked_files_makes_no_repair_unprovable() {
+    let files = [("link.ld", "first\n"), ("version.txt", "1\n")];
+    let mut journey = with_build(&files, "date +%N >version.txt; date +%N >link.ld").await;
+    let run = journey.drive().await;
+    assert_eq!(run.ended, Some(RepairState::Success), "{}", run.why);
+    assert_eq!(
+        run.rewritten.iter().map(String::as_str).collect::<Vec<_>>(),
+        ["link.ld", "version.txt"]
+    );
+    let rows = journey.journal.rows().unwrap();
+    let says = |row: &crate::journal::Row| match &row.entry {
+        Entry::Outcome(outcome) => outcome
+            .result
+            .reason
+            .contains("the build rewrites link.ld, version.txt, which git tracks"),
+        _ => false,
+    };
+    assert!(rows.iter().any(says), "{rows:?}");
+}
+
+#[tokio::test]
+async fn a_build_that_rewrites_a_protected_file_with_the_patch_alone_proves_nothing() {
+    let also = "if grep -q 'head + 1' src/ring.c; then echo other >link.ld; fi";
+    let mut journey = with_build(&[("link.ld", "first\n")], also).await;
+    journey.steps.0.task.limits.iterations = 1;
+    let run = journey.drive().await;
+    assert_ne!(run.ended, Some(RepairState::Success), "{}", run.why);
+    let proof = run.proof.unwrap();
+    assert_eq!(proof.rewritten_protected, ["link.ld"]);
+    assert_eq!(proof.changed_protected, [""; 0]);
+}
+
+#[tokio::test]
+async fn an_image_that_was_replaced_ends_a_run() {
+    // An agent has the rights of the user. The image of the base is tested again for the proof.
+    let answer = |request: &ProposalRequest| {
+        let images = request.bundle.ancestors().nth(2).unwrap().join("images");
+        for image in fs::read_dir(images).unwrap() {
+            fs::write(image.unwrap().path(), "another image").unwrap();
+        }
+        Ok(proposals(&["head + 1"]))
+    };
+    let mut journey = Journey::begin(with_agent(board, answer).await);
+    let run = journey.drive().await;
+    assert_eq!(run.ended, Some(RepairState::Aborted), "{}", run.why);
+    assert!(run.why.contains("is not the image that was built"), "{}", run.why);
 }
 
 #[tokio::test]

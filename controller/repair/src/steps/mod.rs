@@ -22,7 +22,7 @@ use crate::journal::{Digest, Effect, Fact, StepResult};
 use crate::machine::{RepairEvent, RepairState, RepairSubState};
 use crate::recovery::ErrorClass;
 use crate::run::Run;
-use crate::setup::RepairSetup;
+use crate::setup::{RepairSetup, RigFailure};
 
 pub use report::{RepairDocument, exit_code, look_at, warning};
 
@@ -42,6 +42,7 @@ struct Step<'s> {
     setup: &'s RepairSetup,
     part: Option<RepairSubState>,
     effect: Effect,
+    flashes: u8,
     limit: Duration,
     work: Work,
 }
@@ -49,6 +50,10 @@ struct Step<'s> {
 impl RepairStep for Step<'_> {
     fn effect(&self) -> Effect {
         self.effect
+    }
+
+    fn flashes(&self) -> u8 {
+        self.flashes
     }
 
     fn limit(&self) -> Duration {
@@ -60,6 +65,8 @@ impl RepairStep for Step<'_> {
             let mut result = (self.work)(self.setup, run, self.part).await;
             let flashes = self.setup.flashes.take();
             result.facts.extend(std::iter::repeat_n(Fact::Flashed, flashes));
+            let kept = self.setup.kept.take().into_iter();
+            result.facts.extend(kept.map(|(file, sha256)| Fact::Kept { file, sha256 }));
             let waited = self.setup.clock.take().as_millis();
             if waited > 0 {
                 let ms = u64::try_from(waited).unwrap_or(u64::MAX);
@@ -120,7 +127,14 @@ impl RepairSteps for Steps {
                 (Effect::Idempotent, SHORT, |setup, run, _| Box::pin(report::run(setup, run)))
             }
         };
-        Box::new(Step { setup, part, effect, limit, work })
+        let flashes = match state {
+            _ if !setup.rig.is_real() => 0,
+            S::Init => init::MAX_FLASHES,
+            S::TestRun => u8::try_from(test_run::passes(setup)).unwrap_or(u8::MAX),
+            S::ResultAnalysis => analyse_result::MAX_FLASHES,
+            _ => 0,
+        };
+        Box::new(Step { setup, part, effect, flashes, limit, work })
     }
 }
 
@@ -129,15 +143,29 @@ fn failed(event: RepairEvent, class: ErrorClass, why: impl Into<String>) -> Step
     StepResult::of(event, why).with(Fact::Failed { class })
 }
 
-/// Ends a run whose own copies of the task's files are not those that it was begun with: what it is held
-/// to is not known.
+/// Ends a run whose own copies of the task's files are not those that it was begun with, or whose results
+/// are not those that it has kept: what it is held to, or has seen, is not known.
 fn if_changed(setup: &RepairSetup, run: &Run) -> Option<StepResult> {
-    let why = match setup.folder.changed_copy(&run.contract) {
-        Ok(None) => return None,
-        Ok(Some(path)) => format!("{} is not what the run was begun with", path.display()),
+    let copy = setup.folder.changed_copy(&run.contract).map(|path| (path, "was begun with"));
+    let changed = copy.and_then(|changed| match changed {
+        (None, _) => Ok((setup.changed_kept(run)?, "has written")),
+        (Some(_), _) => Ok(changed),
+    });
+    let why = match changed {
+        Ok((None, _)) => return None,
+        Ok((Some(path), made)) => format!("{} is not what the run {made}", path.display()),
         Err(error) => format!("the run's own files cannot be read: {error}"),
     };
     Some(failed(RepairEvent::Abort, ErrorClass::PolicyViolation, why))
+}
+
+/// Ends a run that the user has called off, or whose image is not the one that was built.
+fn if_ended(failure: &RigFailure) -> Option<StepResult> {
+    let why = failure.why.clone();
+    if failure.cancelled {
+        return Some(StepResult::of(RepairEvent::Abort, why));
+    }
+    failure.changed_file.then(|| failed(RepairEvent::Abort, ErrorClass::PolicyViolation, why))
 }
 
 /// Returns what an answer is bound to; any change of it voids the answer.

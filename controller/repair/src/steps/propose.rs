@@ -28,7 +28,9 @@ const MAX_HYPOTHESIS: usize = 2000;
 /// A proposal that may be applied.
 struct Usable {
     id: String,
-    proposal: PatchProposal,
+    /// The diff in the form that git is given: what was reviewed, and nothing else.
+    diff: String,
+    hypothesis: String,
 }
 
 pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
@@ -111,11 +113,9 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
     let mut refusals = Vec::new();
     let mut usable = Vec::new();
     for proposal in proposals {
-        match reviewed(setup, run, &proposal) {
-            Ok(id) if run.screened.contains(&id) => {}
-            Ok(id) if usable.iter().all(|other: &Usable| other.id != id) => {
-                usable.push(Usable { id, proposal });
-            }
+        match reviewed(setup, run, proposal) {
+            Ok(Usable { id, .. }) if run.screened.contains(&id) => {}
+            Ok(one) if usable.iter().all(|other: &Usable| other.id != one.id) => usable.push(one),
             Ok(_) => {}
             Err(refusal) => refusals.push(refusal),
         }
@@ -123,7 +123,7 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
     let mut screened = Vec::new();
     let diagnostic = setup.asks_for_diagnosis(run);
     let chosen = if usable.len() > 1 && !diagnostic && !setup.rig.is_real() {
-        match setup.screen(run, usable.iter().map(|one| one.proposal.diff.as_str())).await {
+        match setup.screen(run, usable.iter().map(|one| one.diff.as_str())).await {
             Ok(trials) => {
                 screened = usable.drain(..trials.failed).map(|one| one.id).collect();
                 usable.into_iter().next().filter(|_| trials.passed)
@@ -132,6 +132,10 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
                 // As for the build of a candidate: no recovery of the rig brings the tools back.
                 let class = ErrorClass::TestEnvFailure;
                 return failed(RepairEvent::Abort, class, chain(&failure)).with(Fact::Used(usage));
+            }
+            Err(ScreenError::Rig(failure)) if failure.changed_file => {
+                let class = ErrorClass::PolicyViolation;
+                return failed(RepairEvent::Abort, class, failure.why).with(Fact::Used(usage));
             }
             Err(failure) => {
                 // The answer is lost and paid for.
@@ -146,7 +150,7 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
         usable.into_iter().next()
     };
     let screened = (!screened.is_empty()).then_some(Fact::Screened { patches: screened });
-    let Some(Usable { id, proposal }) = chosen else {
+    let Some(Usable { id, diff, mut hypothesis }) = chosen else {
         let (class, why) = match refusals.first() {
             Some((class, _, why)) => (*class, format!("{}: {why}", named.name)),
             None => {
@@ -161,17 +165,17 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
         return result;
     };
     let path = setup.folder.patch(&id);
-    if let Err(error) = setup.folder.write(&path, proposal.diff.as_bytes()) {
+    if let Err(error) = setup.folder.write(&path, diff.as_bytes()) {
         return invalid(ErrorClass::UnhandledException, format!("{}: {error}", path.display()));
     }
-    let mut hypothesis = proposal.hypothesis;
     hypothesis.truncate(hypothesis.floor_char_boundary(MAX_HYPOTHESIS));
     let first = hypothesis.lines().next().unwrap_or("no reason given");
     let notes: String = notes.iter().map(|note| format!("; {note}")).collect();
     let what = if diagnostic { " to diagnose" } else { "" };
     let reason = format!("{} proposes{what}: {first}{notes}", named.name);
     let agent = named.name.clone();
-    let fact = Fact::Proposed(Proposed { patch: id, agent, hypothesis, usage, diagnostic });
+    let diff = Digest::of(diff.as_bytes()).to_string();
+    let fact = Fact::Proposed(Proposed { patch: id, diff, agent, hypothesis, usage, diagnostic });
     let mut result = StepResult::of(RepairEvent::PatchValid, reason).with(fact);
     result.facts.extend(screened);
     result
@@ -222,12 +226,12 @@ fn client_answer(setup: &RepairSetup, run: &Run) -> Option<Result<Answer, AgentE
     })
 }
 
-/// Reviews a proposal by the policy; returns its identity, or why it is refused.
+/// Reviews a proposal by the policy; returns what may be applied, or why it is refused.
 fn reviewed(
     setup: &RepairSetup,
     run: &Run,
-    proposal: &PatchProposal,
-) -> Result<String, (ErrorClass, String, String)> {
+    proposal: PatchProposal,
+) -> Result<Usable, (ErrorClass, String, String)> {
     let patch = Patch::read(&proposal.diff)
         .map_err(|error| (ErrorClass::ModelFailure, String::new(), error.to_string()))?;
     let id = patch.id();
@@ -237,7 +241,7 @@ fn reviewed(
     }
     let review = review(&patch, &setup.policy.for_run(run));
     if review.refusals.is_empty() {
-        return Ok(id);
+        return Ok(Usable { id, diff: patch.to_string(), hypothesis: proposal.hypothesis });
     }
     Err((ErrorClass::PolicyViolation, id, review.refusals.join("; ")))
 }

@@ -38,7 +38,9 @@ async fn a_patch_that_the_policy_takes_is_kept_by_its_identity() {
     let Proposed { patch, agent, usage, diagnostic, .. } = proposed(&result).unwrap();
     assert_eq!((patch, agent.as_str(), *diagnostic), (&id("head + 3"), "script", false));
     assert_eq!(*usage, Usage { tokens: 10, micro_usd: 3 });
-    assert_eq!(fs::read_to_string(test.setup.folder.patch(patch)).unwrap(), diff("head + 3"));
+    let kept = fs::read_to_string(test.setup.folder.patch(patch)).unwrap();
+    assert_eq!(kept, Patch::read(&diff("head + 3")).unwrap().to_string());
+    assert_eq!(proposed(&result).unwrap().diff, Digest::of(kept.as_bytes()).to_string());
 }
 
 #[tokio::test]

@@ -3,12 +3,12 @@
 
 use jig_model::command::{CheckCommand, Command, Reply};
 
-use crate::journal::{Digest, Fact, StepResult};
+use crate::journal::{Fact, StepResult};
 use crate::machine::{RepairEvent, RepairSubState};
 use crate::recovery::ErrorClass;
 use crate::run::Run;
 use crate::setup::{RepairSetup, RigFailure};
-use crate::steps::{failed, part_done};
+use crate::steps::{digest_of, failed, if_ended, part_done};
 
 /// How long a board that another process uses is waited for, in milliseconds.
 const WAIT_MS: u64 = 10 * 60 * 1000;
@@ -29,8 +29,8 @@ pub(super) async fn run(
 }
 
 fn not_ready(failure: RigFailure) -> StepResult {
-    if failure.cancelled {
-        return StepResult::of(RepairEvent::Abort, failure.why);
+    if let Some(ended) = if_ended(&failure) {
+        return ended;
     }
     let class = if failure.wrong_input {
         ErrorClass::UnhandledException
@@ -57,10 +57,9 @@ async fn checked(setup: &RepairSetup) -> Result<String, RigFailure> {
 
 /// A real board waits for an approval that is bound to patch, image and board.
 fn may_flash(setup: &RepairSetup, run: &Run) -> StepResult {
-    let patch = run.proposed.as_ref().map(|p| p.patch.as_str()).unwrap_or_default();
+    let diff = run.proposed.as_ref().map(|p| p.diff.as_str()).unwrap_or_default();
     let image = run.image.as_deref().unwrap_or_default();
-    let what = ["flash", patch, image, setup.place.as_str()].join("\n");
-    let digest = Digest::of(what.as_bytes()).to_string();
+    let digest = digest_of(&["flash", diff, image, setup.place.as_str()]);
     if let Some(why) = &run.rejected {
         let why = format!("a person refused to flash the board: {why}");
         return StepResult::of(RepairEvent::Abort, why);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jig_model::image::{DeployReport, Image};
 use jig_model::plan::{Action, ActionKind, Plan, PowerOp};
-use jig_model::profile::BoardProfile;
+use jig_model::profile::{BoardProfile, DeployMethod};
 use jig_model::protocol::{
     BindContext, BoardSink as _, BoxFuture, DriverError, DriverFactory, Host, ProcessLedger,
     Protocols,
@@ -446,6 +446,9 @@ fn observe(
         restarts,
         restarted_after,
         identity: ImageIdentity {
+            loaded: deployed
+                .as_ref()
+                .is_some_and(|report| report.method == DeployMethod::EmulatorLoader.as_str()),
             read_back: read_back
                 .zip(image)
                 .map(|(found, image)| ReadBack { found, deployed: image.payload_sha256.clone() }),

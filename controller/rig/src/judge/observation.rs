@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jig_model::result::TestReport;
-use jig_model::{Cause, ConsoleName, Evidence, Note};
+use jig_model::{Cause, ConsoleName, Evidence, ImageSeen, Note};
 
 use crate::workflow::ActionFailure;
 
@@ -93,6 +93,8 @@ pub struct ResultLike {
 /// What is known of the image that ran.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ImageIdentity {
+    /// Whether the emulator has loaded the deployed image.
+    pub loaded: bool,
     /// The build id of the deployed image, if it carries one.
     pub deployed: Option<String>,
     /// Whether the image promises to print it.
@@ -101,6 +103,21 @@ pub struct ImageIdentity {
     pub printed: Option<PrintedId>,
     /// Result of reading the board back after the deployment, if that was done.
     pub read_back: Option<ReadBack>,
+}
+
+impl ImageIdentity {
+    /// Returns what shows that the image that ran is the one that was deployed.
+    pub fn seen(&self) -> Option<ImageSeen> {
+        let same = |read_back: &ReadBack| read_back.found == read_back.deployed;
+        if self.loaded {
+            return Some(ImageSeen::Loaded);
+        }
+        if let Some(read_back) = &self.read_back {
+            return same(read_back).then_some(ImageSeen::ReadBack);
+        }
+        let (deployed, printed) = self.deployed.as_ref().zip(self.printed.as_ref())?;
+        deployed.starts_with(&printed.hex).then_some(ImageSeen::BuildId)
+    }
 }
 
 /// What was read back from a board, and what was deployed to it.

@@ -71,6 +71,7 @@ pub fn judge(seen: &Observation) -> Verdict {
     if let Some(listened) = seen.listened.filter(|listened| listened.printing) {
         verdict.notes.push(Note::StillPrinting { ms: listened.had.as_millis() as u64 });
     }
+    verdict.image_seen = seen.identity.seen();
     verdict.listened_ms = seen.listened.map(|listened| listened.had.as_millis() as u64);
     verdict
 }

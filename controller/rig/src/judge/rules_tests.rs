@@ -5,8 +5,8 @@ use crate::judge::{
     ByteRange, CoreFinding, EarlierReport, ExpectedCrash, Gap, PrintedId, ReadBack, ResultLike,
 };
 use crate::workflow::ActionFailure;
-use jig_model::VerdictKind;
 use jig_model::result::TestCase;
+use jig_model::{ImageSeen, VerdictKind};
 
 fn case(name: &str, status: CaseStatus) -> TestCase {
     TestCase { name: name.into(), status, message: None, duration_ms: None, start: 0, end: 1 }
@@ -178,7 +178,7 @@ fn nothing_that_is_missing_or_wrong_passes() {
                 deployed: Some("ab".into()),
                 announces: true,
                 printed: Some(printed),
-                read_back: None,
+                ..ImageIdentity::default()
             };
         }),
         (Cause::Hang, |o| {
@@ -332,10 +332,31 @@ fn a_shortened_build_id_is_accepted_but_not_another_one() {
         announces: true,
         printed: Some(printed("abcd")),
         read_back: Some(ReadBack { found: "cd".into(), deployed: "cd".into() }),
+        ..ImageIdentity::default()
     };
     assert_eq!(judge(&seen).cause, Cause::Passed);
     seen.identity.printed = Some(printed("abce"));
     assert_eq!(judge(&seen).cause, Cause::WrongImage);
+}
+
+#[test]
+fn what_shows_the_image_is_told_and_nothing_where_nothing_does() {
+    let printed = |hex: &str| Some(PrintedId { hex: hex.into(), range: ByteRange::default() });
+    let read_back = |found: &str| Some(ReadBack { found: found.into(), deployed: "cd".into() });
+    let plain = || ImageIdentity { deployed: Some("abcdef".into()), ..ImageIdentity::default() };
+    for (identity, shown) in [
+        (plain(), None),
+        (ImageIdentity { announces: true, ..plain() }, None),
+        (ImageIdentity { printed: printed("abcd"), ..plain() }, Some(ImageSeen::BuildId)),
+        (ImageIdentity { printed: printed("cd"), ..plain() }, None),
+        (ImageIdentity { read_back: read_back("cd"), ..plain() }, Some(ImageSeen::ReadBack)),
+        (ImageIdentity { read_back: read_back("ce"), ..plain() }, None),
+        (ImageIdentity { loaded: true, ..plain() }, Some(ImageSeen::Loaded)),
+    ] {
+        let mut seen = green();
+        seen.identity = identity;
+        assert_eq!(judge(&seen).image_seen, shown, "{:?}", seen.identity);
+    }
 }
 
 #[test]

@@ -89,14 +89,13 @@ fn blocks(text: &str) -> Vec<Block<'_>> {
 
 /// Reads a diff; where it is not what its headers announce, with corrected headers.
 fn readable(text: &str) -> Result<(String, Patch), PatchError> {
-    let named = with_prefixes(text);
-    match Patch::read(&named) {
+    match Patch::read(text) {
         Err(error @ (PatchError::Count { .. } | PatchError::Form { .. })) => {
-            let counted = with_counts(&named);
+            let counted = with_counts(text);
             let patch = Patch::read(&counted).map_err(|_| error)?;
             Ok((counted, patch))
         }
-        read => read.map(|patch| (named, patch)),
+        read => read.map(|patch| (text.to_owned(), patch)),
     }
 }
 
@@ -104,37 +103,6 @@ fn readable(text: &str) -> Result<(String, Patch), PatchError> {
 fn is_header(lines: &[&str], at: usize) -> bool {
     let begins = |at: usize, word: &str| lines.get(at).is_some_and(|line| line.starts_with(word));
     begins(at, "diff --git ") || (begins(at, "--- ") && begins(at + 1, "+++ "))
-}
-
-/// Puts `a/` and `b/` in front of paths that have neither.
-fn with_prefixes(text: &str) -> String {
-    let lines: Vec<&str> = text.lines().collect();
-    let mut named = String::with_capacity(text.len() + 64);
-    let bare =
-        |path: &str, prefix: &str| !path.starts_with(prefix) && !path.starts_with("/dev/null");
-    let mut at = 0;
-    while at < lines.len() {
-        if let (true, Some(old), Some(new)) = (
-            is_header(&lines, at),
-            lines[at].strip_prefix("--- "),
-            lines.get(at + 1).and_then(|line| line.strip_prefix("+++ ")),
-        ) {
-            let neither = [(old, "a/"), (new, "b/")]
-                .iter()
-                .all(|(path, prefix)| bare(path, prefix) || path.starts_with("/dev/null"));
-            let prefixed = |path: &str, prefix: &str| {
-                let prefix = if neither && bare(path, prefix) { prefix } else { "" };
-                format!("{prefix}{path}")
-            };
-            named.push_str(&format!("--- {}\n+++ {}\n", prefixed(old, "a/"), prefixed(new, "b/")));
-            at += 2;
-            continue;
-        }
-        named.push_str(lines[at]);
-        named.push('\n');
-        at += 1;
-    }
-    named
 }
 
 /// Writes into the header of each hunk how many lines it has.
@@ -225,11 +193,10 @@ mod tests {
     }
 
     #[test]
-    fn wrong_counts_and_missing_prefixes_are_corrected() {
+    fn wrong_counts_are_corrected() {
         for wrong in [
             DIFF.replace("-4,3 +4,3", "-4,9 +4,7"),
             DIFF.replace("-4,3 +4,3", "-4 +4"),
-            DIFF.replace("a/src", "src").replace("b/src", "src"),
             format!("{}\n\n", DIFF.replace("-4,3 +4,3", "-4,6 +4,6")),
         ] {
             assert_eq!(diff(&answer(&wrong)), DIFF, "{wrong}");
@@ -238,11 +205,9 @@ mod tests {
             format!("{DIFF}@@ -20,9 +20,9 @@\n a\n--- b\n+-- c\n d\n{}", DIFF.replace("ring", "b"));
         let right = two.replace("-20,9 +20,9", "-20,3 +20,3");
         assert_eq!(diff(&answer(&two)), right);
-        let new = "--- /dev/null\n+++ x.c\n@@ -0,0 +1 @@\n+int x;\n";
-        assert_eq!(diff(&answer(new)), new.replace("+++ x.c", "+++ b/x.c"));
-        // A folder called a is no prefix where the other path has none.
-        let mixed = "--- a/x.c\n+++ x.c\n@@ -1 +1 @@\n-a\n+b\n";
-        assert_eq!(diff(&answer(mixed)), mixed);
+        let bare = DIFF.replace("a/src", "src").replace("b/src", "src");
+        let counted = diff(&answer(&bare.replace("-4,3 +4,3", "-4,9 +4,7")));
+        assert_eq!(Patch::read(&counted).unwrap(), Patch::read(DIFF).unwrap());
     }
 
     #[test]
