@@ -236,6 +236,8 @@ fn a_build_that_is_not_said_is_asked_for_with_the_command_to_type() {
         "--goal",
         "it passes",
     ];
+    // Two files say how it is built.
+    fs::write(project.repo.join("CMakeLists.txt"), "").unwrap();
     workshop.run(args).says(
         2,
         &[
@@ -245,4 +247,27 @@ fn a_build_that_is_not_said_is_asked_for_with_the_command_to_type() {
     );
     let named = workshop.run(args.into_iter().chain(["--build", "ninja -C out"]));
     named.says(2, &["--build \"ninja -C out\" --artifact"]);
+}
+
+#[test]
+fn make_and_the_only_image_that_it_makes_need_not_be_said() {
+    let workshop = Workshop::new();
+    let project = RepairProject::new(&workshop);
+    let repo = project.repo.to_str().unwrap();
+    let slot = Slot::take();
+    let ran = workshop.run([
+        "--json",
+        "repair",
+        "--repo",
+        repo,
+        "--plan",
+        "plan.toml",
+        "--policy",
+        "policy.toml",
+        "-b",
+        "mps2-an385",
+    ]);
+    drop(slot);
+    assert_eq!((ran.code(), &ran.json().unwrap()["state"]), (0, &"SUCCESS".into()), "{ran}");
+    assert!(log(&workshop).contains("the image is out/app.elf"), "{}", log(&workshop));
 }

@@ -181,7 +181,7 @@ impl TestSetup {
             agents: Vec::new(),
             build: BuildTask {
                 command: copy.map(str::to_owned).to_vec(),
-                artifact: "build/app.elf".into(),
+                artifact: Some("build/app.elf".into()),
                 timeout: Duration::from_secs(60),
             },
             limits: RepairLimits::default(),

@@ -16,7 +16,7 @@ use jig_repair::convergence::ExecutionMode;
 use jig_repair::drive::{Waiting, drive as drive_run};
 use jig_repair::driver_lock::DriverLock;
 use jig_repair::git::Git;
-use jig_repair::journal::{Entry, Journal, Request};
+use jig_repair::journal::{Entry, Journal, Request, now_ms};
 use jig_repair::redact::Redactor;
 use jig_repair::run::Run;
 use jig_repair::setup::{
@@ -45,14 +45,14 @@ impl EventSink for Silent {
     fn event(&self, _: CommandEvent) {}
 }
 
-/// Drives a run to its end, or in the modes without a person to where it waits for an approval. Ends
-/// with the exit code of the run.
+/// Drives a run to its end, or in the modes without a person to where it waits for an approval, or has
+/// waited for a patch as long as a run may take. Ends with the exit code of the run.
 pub(super) fn drive(
     common: &Common,
     screen: &Screen,
     name: &str,
     path: &Path,
-    lock: &DriverLock,
+    lock: DriverLock,
     faults: InjectedFaults,
 ) -> Result<u8, Failure> {
     let (mut setup, door, waiting) = bind(common, name, path)?;
@@ -70,7 +70,8 @@ pub(super) fn drive(
         let follow = async {
             let mut stopped = false;
             loop {
-                if rows.show_new(&watched, screen)? && waiting == Waiting::Await {
+                let waits = rows.show_new(&watched, screen)?;
+                if waits && waiting.awaits(&open(path)?.1, now_ms()) {
                     let (_, run) = open(path)?;
                     standing(name, path, &run).iter().for_each(|line| screen.say(line));
                 }
@@ -81,7 +82,7 @@ pub(super) fn drive(
                 tokio::time::sleep(LOOK).await;
             }
         };
-        let drive = drive_run(&mut journal, lock, &steps, waiting);
+        let drive = drive_run(&mut journal, &lock, &steps, waiting);
         let driven = tokio::select! {
             driven = drive => driven.map_err(|error| Failure::of(Fault::Lab, &error)),
             followed = follow => match followed {
@@ -93,11 +94,13 @@ pub(super) fn drive(
         rows.show_new(&watched, screen)?;
         driven
     });
+    // What is said from here on is said of a run that this process drives no longer.
+    drop(lock);
     let run = driven?;
     if run.ended.is_none() {
         let (_, run) = open(path)?;
         if screen.json() {
-            screen.out_json(&document(name, &run));
+            screen.out_json(&document(name, path, &run));
         } else {
             tell(screen, name, path, &run);
         }
@@ -177,7 +180,8 @@ fn bind(
     }
     let waiting = match task.mode {
         ExecutionMode::Interactive => Waiting::Await,
-        ExecutionMode::Ci | ExecutionMode::Auto => Waiting::Leave,
+        // A client is the agent of such a run, and no person.
+        ExecutionMode::Ci | ExecutionMode::Auto => Waiting::AwaitPatches,
     };
     let setup = RepairSetup {
         name: name.to_owned(),

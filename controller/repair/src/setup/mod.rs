@@ -6,6 +6,7 @@ mod coverage;
 mod diagnosis;
 mod faults;
 mod folder;
+mod image_files;
 mod plan_run;
 mod screen;
 mod sources;
@@ -128,6 +129,15 @@ impl RepairSetup {
                 PatchSource::Agent(agent) => agent.can_diagnose(),
                 PatchSource::Clients => true,
             }
+    }
+
+    /// Tells whether tokens and money of the agent whose turn it is are known.
+    pub fn counts_usage(&self, run: &Run) -> bool {
+        match &self.agent(run).source {
+            PatchSource::Agent(agent) => agent.counts_usage(),
+            // A client pays for itself.
+            PatchSource::Clients => true,
+        }
     }
 
     /// Returns how long the run may still take.

@@ -61,7 +61,10 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
                 }
                 _ => String::new(),
             };
-            return stop(format!("the repository does not build without a patch: {why}{fix}"));
+            let mut ended =
+                stop(format!("the repository does not build without a patch: {why}{fix}"));
+            ended.evidence = vec![setup.evidence_of_build(&log)];
+            return ended;
         }
     };
     let mut results = Vec::new();
@@ -122,6 +125,12 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
             }
             Err(error) => return stop(format!("the files cannot be listed: {}", chain(&error))),
         }
+    }
+    if setup.task.build.artifact.is_none() {
+        judged.reason += &format!("; the image is {}", built.name.display());
+    }
+    if !setup.policy.sandbox {
+        judged.reason += "; builds run without a sandbox, as the policy says";
     }
     judged
 }

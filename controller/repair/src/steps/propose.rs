@@ -56,6 +56,7 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
     };
     let request = ProposalRequest {
         bundle: folder.join("bundle"),
+        suspects: setup.folder.suspects(run.iteration),
         scratch,
         base: run.contract.base.clone(),
         sources,
@@ -110,6 +111,7 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
     };
     let mut refusals = Vec::new();
     let mut usable = Vec::new();
+    let repeats = matches!(&named.source, PatchSource::Agent(agent) if agent.is_deterministic());
     for proposal in proposals {
         match reviewed(setup, run, &proposal) {
             Ok(id) if run.screened.contains(&id) => {}
@@ -117,6 +119,8 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
                 usable.push(Usable { id, proposal });
             }
             Ok(_) => {}
+            // It has no other answer: what was tried is no mistake of its own.
+            Err((_, id, _)) if repeats && run.patches.contains(&id) => {}
             Err(refusal) => refusals.push(refusal),
         }
     }
@@ -150,7 +154,7 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
         let (class, why) = match refusals.first() {
             Some((class, _, why)) => (*class, format!("{}: {why}", named.name)),
             None => {
-                let why = format!("{}: no proposal makes the tests pass", named.name);
+                let why = format!("{}: no further proposal makes the tests pass", named.name);
                 (ErrorClass::ModelFailure, why)
             }
         };

@@ -82,7 +82,7 @@ fn lower_build(raw: RawBuild, findings: &Findings) -> Option<BuildTask> {
         PathBuf::from(artifact.value)
     });
     let timeout = timeout(raw.timeout, findings);
-    Some(BuildTask { command: command?, artifact: artifact?, timeout })
+    Some(BuildTask { command: command?, artifact, timeout })
 }
 
 fn lower_limits(raw: RawLimits, preset: Preset, findings: &Findings) -> RepairLimits {

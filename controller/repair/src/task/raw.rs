@@ -49,14 +49,16 @@ toml_table! {
     pub(super) struct RawBuild {
         /// Program and arguments, run in the root of the repository; never a shell line.
         command: Vec<Located<String>> = required,
-        /// The image that it makes, relative to the repository.
-        artifact: String = required,
+        /// The image that it makes, relative to the repository; the only executable ELF file that a
+        /// build makes if left out.
+        artifact: String = optional,
         /// How long it may take; 10m if left out.
         timeout: Duration = optional,
     }
     /// An agent. One that is a program has `command`; one that is asked by HTTP has `url`.
     pub(super) struct RawAgent {
-        /// Program and arguments; `{bundle}` stands for the folder with the evidence.
+        /// Program and arguments; `{bundle}` stands for the folder with the evidence, `{usage}` for a
+        /// file into which the program may write what it has used.
         command: Vec<Located<String>> = optional,
         /// How long one proposal may take; 10m if left out.
         timeout: Duration = optional,
@@ -82,6 +84,9 @@ toml_table! {
         usd_per_million_in as "usd-per-million-in": Dollars = optional,
         /// Price of a million tokens of the answer in US dollars; 0 if left out.
         usd_per_million_out as "usd-per-million-out": Dollars = optional,
+        /// Price of an answer of a program in US dollars, which counts where the program does not write
+        /// another one to `{usage}`.
+        usd_per_call as "usd-per-call": Dollars = optional,
     }
     /// Where the run ends at the latest.
     pub(super) struct RawLimits {
