@@ -271,3 +271,19 @@ fn make_and_the_only_image_that_it_makes_need_not_be_said() {
     assert_eq!((ran.code(), &ran.json().unwrap()["state"]), (0, &"SUCCESS".into()), "{ran}");
     assert!(log(&workshop).contains("the image is out/app.elf"), "{}", log(&workshop));
 }
+
+#[test]
+fn candidates_are_screened_at_an_emulated_place_of_the_same_board() {
+    let workshop = Workshop::new();
+    let project = RepairProject::new(&workshop);
+    let task = project.task(SCRIPT, Some(MEND));
+    let text = fs::read_to_string(&task).unwrap();
+    let on = |place: &str| {
+        let board = "board = \"mps2-an385\"\n";
+        fs::write(&task, text.replace(board, &format!("{board}screen-on = \"{place}\"\n")))
+            .unwrap();
+        workshop.run(["repair", task.to_str().unwrap()])
+    };
+    on("riscv32-virt").says(2, &["riscv32-virt has another board", "of the board mps2-an385"]);
+    on("no-such-place").says(2, &["no-such-place"]);
+}

@@ -142,6 +142,8 @@ fn bind(
     let held_out = path.join(HELD_OUT).is_file().then(|| plan(HELD_OUT)).transpose()?;
     let policy = policy_of(path)?;
     let place: PlaceName = task.board.parse().map_err(|e| Failure::of(Fault::Profile, &e))?;
+    let screen_place = task.screen_on.as_ref().map(|place| place.parse()).transpose();
+    let screen_place = screen_place.map_err(|e| Failure::of(Fault::Profile, &e))?;
     let given = common.lab()?;
     let config = LabConfig {
         rig: given.rig.clone().or(origin.rig),
@@ -189,6 +191,7 @@ fn bind(
         held_out,
         task,
         place,
+        screen_place,
         policy,
         folder,
         agents,

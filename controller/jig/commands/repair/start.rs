@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use jig_lab::{Unreadable, read};
 use jig_model::plan::Plan;
+use jig_model::rig_file::Place;
 use jig_model::{Fault, PlaceName};
 use jig_repair::driver_lock::DriverLock;
 use jig_repair::journal::{Contract, Digest, Entry, Journal, Request};
@@ -49,7 +50,12 @@ pub(super) fn start(common: &Common, screen: &Screen, start: RepairStart) -> Res
     }
     Policy::check_rules().map_err(|error| Failure::of(Fault::Bug, &error))?;
     let place: PlaceName = task.board.parse().map_err(|e| Failure::of(Fault::Profile, &e))?;
-    open_lab(common)?.catalogue().place(&place)?;
+    let lab = open_lab(common)?;
+    let (of_task, _) = lab.catalogue().place(&place)?;
+    if let Some(screen_on) = &task.screen_on {
+        let name: PlaceName = screen_on.parse().map_err(|e| Failure::of(Fault::Profile, &e))?;
+        can_screen(&lab.catalogue().place(&name)?.0, &of_task)?;
+    }
     let (repo, base, files) = repository(&folder.join(&task.repo))?;
     check_programs(&task, &files)?;
     if let Some(path) = policy.as_ref().and_then(|path| path.canonicalize().ok())
@@ -236,6 +242,20 @@ fn task_text(start: &RepairStart) -> Result<(String, PathBuf, String), Failure> 
         task.insert("policy".to_owned(), Value::Table(policy));
     }
     Ok(("the arguments".to_owned(), PathBuf::from("."), task.to_string()))
+}
+
+/// Refuses a place on which candidates cannot be tried instead of another one.
+fn can_screen(screen: &Place, of_task: &Place) -> Result<(), Failure> {
+    let why = if !screen.is_emulated() {
+        "is not emulated"
+    } else if screen.board != of_task.board {
+        "has another board"
+    } else {
+        return Ok(());
+    };
+    let words = format!("`screen-on`: the place {} {why}", screen.name);
+    Err(Failure::new(Fault::Usage, words)
+        .help(format!("name an emulated place of the board {}", of_task.board)))
 }
 
 /// How the files of a repository tell what builds it.

@@ -67,6 +67,8 @@ pub struct RepairSetup {
     pub task: RepairTask,
     /// Where the firmware runs.
     pub place: PlaceName,
+    /// Where candidates are tried before `place`, a real board, is flashed; no flashing is counted there.
+    pub screen_place: Option<PlaceName>,
     /// The plan whose tests must pass.
     pub plan: PlanText,
     /// The plan that decides at the end.
@@ -129,6 +131,12 @@ impl RepairSetup {
                 PatchSource::Agent(agent) => agent.can_diagnose(),
                 PatchSource::Clients => true,
             }
+    }
+
+    /// Returns where candidates are tried, of which one is chosen; nowhere where it would wear out a
+    /// board.
+    pub fn trial_place(&self) -> Option<&PlaceName> {
+        self.screen_place.as_ref().or((!self.rig.is_real()).then_some(&self.place))
     }
 
     /// Tells whether tokens and money of the agent whose turn it is are known.

@@ -1,5 +1,6 @@
 //! PATCH_GENERATION: the agent whose turn it is proposes patches, and the policy reviews them. Of
-//! several on an emulated board, the first that makes the tests pass is taken.
+//! several on an emulated board, the first that makes the tests pass is taken; for a real board they are
+//! tried at an emulated place where the task names one.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -126,7 +127,10 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
     }
     let mut screened = Vec::new();
     let diagnostic = setup.asks_for_diagnosis(run);
-    let chosen = if usable.len() > 1 && !diagnostic && !setup.rig.is_real() {
+    // Before a real board is flashed a single candidate has to pass as well.
+    let least = if setup.screen_place.is_some() { 1 } else { 2 };
+    let screens = usable.len() >= least && setup.trial_place().is_some();
+    let chosen = if screens && !diagnostic {
         match setup.screen(run, usable.iter().map(|one| one.proposal.diff.as_str())).await {
             Ok(trials) => {
                 screened = usable.drain(..trials.failed).map(|one| one.id).collect();

@@ -24,6 +24,9 @@ toml_table! {
         repo: String = optional,
         /// A place or a board.
         board: String = required,
+        /// An emulated place of the same board, on which candidates are tried before `board`, a real
+        /// one, is flashed with one that passes there.
+        screen_on as "screen-on": String = optional,
         /// Plan with the tests that must pass, relative to the task file.
         plan: String = required,
         /// Plan that decides at the end and that no agent sees.

@@ -12,6 +12,7 @@ version = 1
 goal = "the boot test passes"
 repo = "."
 board = "microbit"
+screen-on = "emulated"
 plan = "plan.toml"
 held-out = "held.toml"
 mode = "auto"
@@ -102,6 +103,7 @@ fn every_key_is_read() {
             goal: "the boot test passes".to_owned(),
             repo: ".".into(),
             board: "microbit".to_owned(),
+            screen_on: Some("emulated".to_owned()),
             plan: "plan.toml".into(),
             held_out: Some("held.toml".into()),
             mode: ExecutionMode::Auto,

@@ -19,6 +19,8 @@ pub struct RepairTask {
     pub repo: PathBuf,
     /// A place or a board.
     pub board: String,
+    /// An emulated place of the same board, on which candidates are tried before a real one is flashed.
+    pub screen_on: Option<String>,
     /// Plan with the tests that must pass.
     pub plan: PathBuf,
     /// Plan that decides at the end and that no agent sees.
