@@ -85,7 +85,7 @@ pub(super) async fn run(
                 let cut = if cut.is_empty() { String::new() } else { format!("; {cut}") };
                 let agent = setup.agent(run);
                 let mut reason = format!("the evidence is ready for {}{cut}", agent.name);
-                if !setup.counts_usage(run) {
+                if !setup.counts_usage(run) && is_first_question(run, setup.agents.len()) {
                     reason += "; tokens and money of this agent are not counted: see `{usage}` and \
                                `usd-per-call`";
                 }
@@ -94,6 +94,14 @@ pub(super) async fn run(
             Err(why) => wrong(why),
         },
     }
+}
+
+/// Tells whether the agent whose turn it is was not asked before. The last of the ladder is asked again on
+/// rungs behind its own.
+fn is_first_question(run: &Run, agents: usize) -> bool {
+    let tested = run.attempts.iter().any(|one| one.strategy == run.strategy);
+    let is_own_rung = run.strategy < agents as u64;
+    !tested && is_own_rung && (run.strategy > 0 || run.refused.is_empty())
 }
 
 /// Returns the failure that is to be explained: the last one, or that of the baseline.
@@ -389,6 +397,24 @@ mod tests {
         assert_eq!(numbers, (38..=64).collect::<Vec<_>>());
         let ends = source_text(&[suspect("a.c", 1), suspect("a.c", 100)], &sources);
         assert!(ends.contains("    1 int v1;") && ends.contains("  100 int v100;"), "{ends}");
+    }
+
+    #[test]
+    fn an_agent_is_asked_for_the_first_time_once() {
+        let mut run = crate::runs_for_tests::begun(0);
+        assert!(is_first_question(&run, 2));
+        let why = "no idea".to_owned();
+        let refused = crate::run::RefusedProposal { iteration: 1, patch: String::new(), why };
+        run.refused.push(refused);
+        assert!(!is_first_question(&run, 2));
+        run.strategy = 1;
+        assert!(is_first_question(&run, 2));
+        run.strategy = 2;
+        assert!(!is_first_question(&run, 2));
+        let mut run = crate::runs_for_tests::begun(0);
+        let counts = crate::convergence::TestCounts { passed: 0, total: 1 };
+        run.attempts.push(crate::runs_for_tests::attempt("p", counts, Some("x")));
+        assert!(!is_first_question(&run, 2));
     }
 
     #[test]
