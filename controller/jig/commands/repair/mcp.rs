@@ -337,7 +337,8 @@ fn page(path: &Path, offset: u64) -> Result<Value, Refused> {
     };
     let (length, bytes): (u64, Vec<u8>) = read().map_err(|error| unreadable(path, &error))?;
     let next = offset + bytes.len() as u64;
-    let text = Redactor::default().text(&String::from_utf8_lossy(&bytes));
+    // What quotes other text than sources lost its secrets when it was written.
+    let text = Redactor::default().source(&String::from_utf8_lossy(&bytes));
     let next = (next < length).then_some(next);
     Ok(json!({ "text": text, "bytes": length, "next_offset": next }))
 }
