@@ -6,7 +6,7 @@ use std::process::{ChildStdin, ChildStdout, Stdio};
 use serde_json::{Value, json};
 
 use crate::repair_project::RepairProject;
-use crate::workshop::{DEADLINE, Ran, Slot, Started, Workshop, ran, until};
+use crate::workshop::{DEADLINE, Ran, Slot, Started, Workshop, until};
 
 const FIX: &str = "--- a/src/ring.c\n+++ b/src/ring.c\n@@ -3,4 +3,4 @@\n int ring_put(struct ring *r, int v)\n {\n-    if (r->count > 8)\n+    if (r->count >= 8)\n         return 0;\n";
 
@@ -75,19 +75,21 @@ fn refused(result: Result<Value, String>, words: &str) {
     assert!(why.contains(words), "{words:?} is not in {why:?}");
 }
 
-/// Drives a run to where it waits for a patch.
-fn waiting(project: &RepairProject<'_>) {
-    let task = project.task("[\"mcp\"]\nmode = \"ci\"", None);
-    let _slot = Slot::take();
-    let waits = ran(project.workshop.jig(["--json", "repair"]).arg(task)).unwrap();
-    assert_eq!(waits.code(), 4, "{waits}");
-    let document = waits.json().unwrap();
-    assert_eq!(document["waits_for"], "patch", "{document:#}");
+/// Drives a run to where it waits for a patch. The process that drives it awaits one, in every mode.
+fn waiting(project: &RepairProject<'_>, mode: &str) -> Started {
+    let task = project.task(&format!("[\"mcp\"]\nmode = \"{mode}\""), None);
+    let workshop = project.workshop;
+    let run = Started::of(workshop.jig(["--json", "repair"]).arg(task).stdout(Stdio::piped()));
+    waits(workshop);
+    run
 }
 
-fn resumed(workshop: &Workshop) -> Ran {
-    let _slot = Slot::take();
-    workshop.run(["--json", "repair", "resume", "last"])
+/// Waits until the run waits for a patch.
+fn waits(workshop: &Workshop) {
+    until("the wish for a patch", || {
+        let status = workshop.run(["--json", "repair", "status", "last"]).json().ok()?;
+        (status["waits_for"] == "patch").then_some(())
+    });
 }
 
 #[test]
@@ -96,7 +98,8 @@ fn a_client_reads_the_evidence_and_its_patch_is_proven() {
     let project = RepairProject::new(&workshop);
     std::os::unix::fs::symlink("/etc/passwd", workshop.path("fw/src/link")).unwrap();
     project.commit("a link that leads out of the repository");
-    waiting(&project);
+    let slot = Slot::take();
+    let run = waiting(&project, "ci");
     let status = workshop.run(["repair", "status", "last"]).out();
     assert!(
         status.contains("waits for a patch") && status.contains("jig repair submit"),
@@ -116,7 +119,8 @@ fn a_client_reads_the_evidence_and_its_patch_is_proven() {
         names,
         ["repair_status", "repair_wait", "repair_evidence", "repair_source", "repair_submit"]
     );
-    assert_eq!(client.call("repair_wait", json!({})).unwrap()["waits_for"], "patch");
+    let status = client.call("repair_wait", json!({})).unwrap();
+    assert_eq!((&status["waits_for"], &status["driven"]), (&json!("patch"), &json!(true)));
     let files = client.call("repair_evidence", json!({})).unwrap();
     assert!(files["files"].as_array().unwrap().contains(&json!("failure.json")), "{files}");
     let failure = client.call("repair_evidence", json!({ "file": "failure.json" })).unwrap();
@@ -140,8 +144,8 @@ fn a_client_reads_the_evidence_and_its_patch_is_proven() {
     assert!(unknown["error"]["message"].as_str().unwrap().contains("no tool"), "{unknown}");
 
     client.call("repair_submit", submit(FIX)).unwrap();
-    refused(client.call("repair_submit", submit(FIX)), "another patch was submitted first");
-    let ran = resumed(&workshop);
+    let ran = run.finish();
+    drop(slot);
     assert_eq!(ran.code(), 0, "{ran}");
     assert_eq!(ran.json().unwrap()["agent"], "mcp", "{ran}");
     let end = client.call("repair_wait", json!({})).unwrap();
@@ -152,10 +156,38 @@ fn a_client_reads_the_evidence_and_its_patch_is_proven() {
 }
 
 #[test]
+fn a_client_learns_that_no_process_drives_the_run_and_which_command_does() {
+    let workshop = Workshop::new();
+    let project = RepairProject::new(&workshop);
+    let slot = Slot::take();
+    let run = waiting(&project, "ci");
+    run.signal(nix::sys::signal::Signal::SIGKILL);
+    run.finish();
+    let mut client = Client::start(&workshop);
+    let submit = json!({ "patch": FIX, "hypothesis": "the bound" });
+    client.call("repair_submit", submit.clone()).unwrap();
+    refused(client.call("repair_submit", submit), "another patch was submitted first");
+    // Nothing can happen that would be worth a wait.
+    let status = client.call("repair_wait", json!({})).unwrap();
+    assert_eq!(status["driven"], false, "{status}");
+    let next = status["next"].as_str().unwrap();
+    let words: Vec<_> = next.strip_prefix("jig ").unwrap().split(' ').collect();
+    workshop.run(words).says(0, &["SUCCESS"]);
+    drop(slot);
+    let end = client.call("repair_status", json!({})).unwrap();
+    assert_eq!((&end["driven"], &end["next"]), (&json!(false), &Value::Null), "{end}");
+    client.finish().says(0, &[]);
+}
+
+#[test]
 fn bad_lines_of_a_client_end_nothing_and_a_signal_ends_the_server() {
     let workshop = Workshop::new();
     let project = RepairProject::new(&workshop);
-    waiting(&project);
+    let slot = Slot::take();
+    let run = waiting(&project, "ci");
+    run.signal(nix::sys::signal::Signal::SIGKILL);
+    run.finish();
+    drop(slot);
     let mut client = Client::start(&workshop);
     client.send("{\"jsonrpc\": \"2.0\", \"id\": 7, \"method\": \"no/such/method\"}");
     let mut line = String::new();
@@ -172,13 +204,8 @@ fn a_patch_from_the_command_line_reaches_a_run_that_is_driven() {
     let workshop = Workshop::new();
     let project = RepairProject::new(&workshop);
     let patch = workshop.write("fix.diff", FIX);
-    let task = project.task("[\"mcp\"]\nmode = \"interactive\"", None);
     let slot = Slot::take();
-    let run = Started::of(workshop.jig(["--json", "repair"]).arg(task).stdout(Stdio::piped()));
-    until("the wish for a patch", || {
-        let status = workshop.run(["--json", "repair", "status", "last"]).json().ok()?;
-        (status["waits_for"] == "patch").then_some(())
-    });
+    let run = waiting(&project, "interactive");
     workshop
         .run(["repair", "submit", "last", "nowhere.diff", "--why", "x"])
         .says(2, &["cannot read"]);
@@ -204,19 +231,19 @@ fn a_patch_from_the_command_line_reaches_a_run_that_is_driven() {
 fn without_a_patch_the_run_ends_unrepaired() {
     let workshop = Workshop::new();
     let project = RepairProject::new(&workshop);
-    waiting(&project);
-    let mut last = None;
+    let slot = Slot::take();
+    let run = waiting(&project, "ci");
     // The wish is repeated as often as an agent may fail.
-    for _ in 0..4 {
+    for _ in 0..3 {
+        waits(&workshop);
         workshop.run(["repair", "reject", "last", "--why", "no idea"]).says(0, &[]);
-        let ran = resumed(&workshop);
-        let ended = ran.json().unwrap()["state"] == "FAILURE";
-        last = Some(ran);
-        if ended {
-            break;
-        }
+        until("the end, or the next wish", || {
+            let status = workshop.run(["--json", "repair", "status", "last"]).json().ok()?;
+            (status["waits_for"] == "patch" || status["ended"] == true).then_some(())
+        });
     }
-    let ran = last.unwrap();
+    let ran = run.finish();
+    drop(slot);
     assert_eq!(ran.code(), 1, "{ran}");
     let log = workshop.run(["repair", "log", "last"]).out();
     assert!(log.contains("nobody proposes a patch: no idea"), "{log}");

@@ -236,6 +236,8 @@ fn a_build_that_is_not_said_is_asked_for_with_the_command_to_type() {
         "--goal",
         "it passes",
     ];
+    // Two files say how it is built.
+    fs::write(project.repo.join("CMakeLists.txt"), "").unwrap();
     workshop.run(args).says(
         2,
         &[
@@ -266,4 +268,43 @@ fn what_other_processes_write_loses_the_values_of_the_agents_variables() {
     let log = workshop.run(["--json", "repair", "log", "last"]).out();
     assert!(!log.contains("correct-horse-battery"), "{log}");
     assert_eq!(log.matches("[removed: FIXER_CODE]").count(), 3, "{log}");
+}
+
+#[test]
+fn make_and_the_only_image_that_it_makes_need_not_be_said() {
+    let workshop = Workshop::new();
+    let project = RepairProject::new(&workshop);
+    let repo = project.repo.to_str().unwrap();
+    let slot = Slot::take();
+    let ran = workshop.run([
+        "--json",
+        "repair",
+        "--repo",
+        repo,
+        "--plan",
+        "plan.toml",
+        "--policy",
+        "policy.toml",
+        "-b",
+        "mps2-an385",
+    ]);
+    drop(slot);
+    assert_eq!((ran.code(), &ran.json().unwrap()["state"]), (0, &"SUCCESS".into()), "{ran}");
+    assert!(log(&workshop).contains("the image is out/app.elf"), "{}", log(&workshop));
+}
+
+#[test]
+fn candidates_are_screened_at_an_emulated_place_of_the_same_board() {
+    let workshop = Workshop::new();
+    let project = RepairProject::new(&workshop);
+    let task = project.task(SCRIPT, Some(MEND));
+    let text = fs::read_to_string(&task).unwrap();
+    let on = |place: &str| {
+        let board = "board = \"mps2-an385\"\n";
+        fs::write(&task, text.replace(board, &format!("{board}screen-on = \"{place}\"\n")))
+            .unwrap();
+        workshop.run(["repair", task.to_str().unwrap()])
+    };
+    on("riscv32-virt").says(2, &["riscv32-virt has another board", "of the board mps2-an385"]);
+    on("no-such-place").says(2, &["no-such-place"]);
 }

@@ -29,6 +29,20 @@ fn a_right_patch_becomes_a_proven_branch_and_nothing_else() {
     assert_eq!(document["confidence"], "plausible");
     assert_eq!(document["proof"]["clean_build"], true);
     assert_eq!(document["proof"]["reverted"]["passed"], false);
+    assert_eq!(
+        (&document["before"]["passed"], &document["after"]["passed"]),
+        (&1.into(), &2.into())
+    );
+    assert_eq!(document["suspects"][0]["rank"], 1, "{document:#}");
+    let transitions = document["transitions"].as_array().unwrap();
+    for (from, to) in transitions.iter().zip(&transitions[1..]) {
+        assert_eq!(from["to"], to["from"], "{document:#}");
+    }
+    assert_eq!(
+        (&transitions[0]["from"], &transitions.last().unwrap()["to"]),
+        (&Value::from("INIT"), &Value::from("SUCCESS"))
+    );
+    assert!(transitions[0]["evidence"][0]["file"].as_str().unwrap().ends_with(".raw"));
     project.is_untouched();
     let run = document["run"].as_str().unwrap();
     assert_eq!(project.branches(), [format!("refs/heads/jig/repair/{run}")]);
@@ -41,6 +55,9 @@ fn a_right_patch_becomes_a_proven_branch_and_nothing_else() {
         (&status["state"], &status["exit_code"]),
         (&Value::from("SUCCESS"), &Value::from(0))
     );
+    workshop
+        .run(["explain", "failure", run])
+        .says(2, &["is a repair run", "its runs of the rig are 2", "jig explain failure 2"]);
     let log = workshop.run(["--json", "repair", "log", run]).out();
     let rows: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(rows.iter().zip(1..).all(|(row, seq)| row["seq"] == seq));
@@ -90,6 +107,52 @@ fn patches_that_do_not_help_or_are_not_allowed_end_without_a_branch() {
             workshop.nothing_lives(crate::workshop::DEADLINE).unwrap();
         },
     );
+}
+
+#[test]
+fn an_agent_is_told_all_errors_of_a_build_once() {
+    let workshop = Workshop::new();
+    let project = RepairProject::new(&workshop);
+    let errors = "sed -i 's/count > 8/cuont >= 8/; s/return 0;/return zero;/; s/r->head/r->haed/' \
+                  src/ring.c; echo \"// $$\" >> src/ring.c";
+    let ran = repair(&project, SCRIPT, Some(errors));
+    assert_eq!(ran.code(), 1, "{ran}");
+    let document = ran.json().unwrap();
+    let transitions = document["transitions"].as_array().unwrap();
+    let failed = transitions.iter().find(|one| one["event"] == "build_failed").unwrap();
+    let reason = failed["reason"].as_str().unwrap();
+    for error in ["cuont", "zero", "haed"] {
+        assert!(reason.contains(error), "{error} is not in {reason}");
+    }
+    let evidence = &failed["evidence"][0];
+    let build_log = fs::read_to_string(evidence["file"].as_str().unwrap()).unwrap();
+    let at = |end: usize| evidence["bytes"][end].as_u64().unwrap() as usize;
+    assert!(build_log[at(0)..at(1)].contains(" error: "), "{evidence}");
+    let run = workshop.runs().join("repairs").join(document["run"].as_str().unwrap());
+    let bundle = run.join("iteration-2/bundle");
+    let text = |file: &str| fs::read_to_string(bundle.join(file)).unwrap();
+    let attempts: Vec<Value> = serde_json::from_str(&text("attempts.json")).unwrap();
+    assert_eq!(attempts.len(), 1, "{attempts:#?}");
+    assert!(text("build.txt").contains("haed"));
+    assert!(text("log.txt").contains("test_refuses_when_full"));
+    assert!(text("TASK.md").contains("build.txt"));
+}
+
+#[test]
+fn a_base_that_does_not_build_ends_the_run_with_the_errors() {
+    let workshop = Workshop::new();
+    let project = RepairProject::new(&workshop);
+    fs::write(project.repo.join("src/ring.c"), RING.replace("return 1;", "return 1")).unwrap();
+    project.commit("no semicolon");
+    workshop.write("policy.toml", "version = 1\nsandbox = false\n");
+    let ran = repair(&project, SCRIPT, Some(MEND));
+    assert_eq!(ran.code(), 4, "{ran}");
+    let document = ran.json().unwrap();
+    for said in [&document["why"], &document["look_at"][0]] {
+        let said = said.as_str().unwrap();
+        assert!(said.contains("does not build") && said.contains(" error: "), "{document:#}");
+    }
+    assert!(document["look_at"].to_string().contains("sandbox = false"), "{document:#}");
 }
 
 #[test]

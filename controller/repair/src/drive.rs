@@ -17,6 +17,8 @@ use crate::poll::poll_once;
 use crate::recovery::ErrorClass;
 use crate::run::{FoldError, Run};
 
+pub use crate::waiting::Waiting;
+
 /// How often requests of other processes are looked for.
 const LOOK: Duration = Duration::from_millis(200);
 
@@ -52,15 +54,6 @@ pub enum DriveError {
     Fold(#[from] FoldError),
 }
 
-/// Says what is done where a run waits for an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Waiting {
-    /// The answer is awaited, however long it takes.
-    Await,
-    /// The run is left as it is; it can be driven on later.
-    Leave,
-}
-
 /// Drives a run from where its journal stands to its end, or to where it waits for an answer, and
 /// returns it. `lock` is held meanwhile: one process at a time drives a run.
 ///
@@ -81,7 +74,9 @@ pub async fn drive(
         let step = journal.together(|journal| advance(journal, &mut run, result.take(), steps))?;
         match step {
             Some(step) => result = Some(watched(journal, &run, step).await?),
-            None if run.state == RepairState::Idle || waiting == Waiting::Leave => return Ok(run),
+            None if run.state == RepairState::Idle || !waiting.awaits(&run, now_ms()) => {
+                return Ok(run);
+            }
             None => tokio::time::sleep(LOOK).await,
         }
     }

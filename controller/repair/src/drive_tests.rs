@@ -82,7 +82,7 @@ fn answer(state: S, part: Option<RepairSubState>, run: &Run) -> StepResult {
         }
         S::ErrorRecovery => {
             let Some(error) = run.error else { return result(E::Unrecoverable, Vec::new()) };
-            let recovery = recovery_of(error.class, error.state, error.retries, true);
+            let recovery = recovery_of(error.class, error.state, error.retries, true, false);
             let action = recovery.action;
             let uses_iteration = recovery.uses_iteration;
             let mut facts = vec![Fact::Recovered { action, uses_iteration }];

@@ -43,6 +43,7 @@ pub mod templates;
 pub mod test_code;
 mod tests_ran;
 mod toolchain;
+pub mod waiting;
 
 #[cfg(test)]
 mod runs_for_tests;

@@ -68,8 +68,13 @@ pub fn limit_reached(run: &Run, now_ms: u64) -> Option<LimitReached> {
 impl Run {
     /// Returns how long the run has been driven, in milliseconds.
     pub fn driven_ms(&self, now_ms: u64) -> u64 {
-        let waits = if self.waits.is_some() { now_ms.saturating_sub(self.last_ms) } else { 0 };
+        let waits = self.waited_ms(now_ms);
         now_ms.saturating_sub(self.begun_ms).saturating_sub(self.idle_ms).saturating_sub(waits)
+    }
+
+    /// Returns how long the run has waited for the answer that it waits for, in milliseconds.
+    pub fn waited_ms(&self, now_ms: u64) -> u64 {
+        if self.waits.is_some() { now_ms.saturating_sub(self.last_ms) } else { 0 }
     }
 
     /// Returns how long the step that is next may take. The end of the time of a run does not cut off

@@ -137,6 +137,13 @@ pub enum Confidence {
     Plausible,
 }
 
+/// Says in a sentence what a proof lacks; nothing where it is complete.
+pub fn lack_of_proof(facts: &ProofFacts) -> Option<String> {
+    let lacks = proven(facts).err()?;
+    let lacks: Vec<_> = lacks.iter().map(ToString::to_string).collect();
+    Some(format!("not proven: {}", lacks.join("; ")))
+}
+
 /// Says what a proof lacks, or how much it says.
 ///
 /// # Errors

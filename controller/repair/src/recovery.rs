@@ -63,8 +63,27 @@ pub struct ErrorRecovery {
 /// Says what follows an error.
 ///
 /// `retries` counts the errors of this class before it since the last progress; `state` is where it
-/// occurred; `can_roll_back` tells whether a patch is applied that can be taken back.
+/// occurred; `can_roll_back` tells whether a patch is applied that can be taken back; `agents_left`
+/// whether the ladder has another agent, which was not asked yet: what the ones before it could not do
+/// says nothing of it.
 pub fn recovery_of(
+    class: ErrorClass,
+    state: RepairState,
+    retries: u32,
+    can_roll_back: bool,
+    agents_left: bool,
+) -> ErrorRecovery {
+    let recovery = first_recovery_of(class, state, retries, can_roll_back);
+    let asks_another = recovery.action == RecoveryAction::Degrade && agents_left;
+    if retries < MAX_RETRIES || asks_another {
+        return recovery;
+    }
+    let (action, event) = (RecoveryAction::GiveUp, RepairEvent::Unrecoverable);
+    ErrorRecovery { action, event, uses_iteration: false }
+}
+
+/// Says what follows an error that is not one too many.
+fn first_recovery_of(
     class: ErrorClass,
     state: RepairState,
     retries: u32,
@@ -76,9 +95,6 @@ pub fn recovery_of(
     // The same candidate goes on behind a clean build, or with results that are collected again.
     let same = |action| matches!(action, A::GiveUp | A::CleanBuild | A::CollectAgain);
     let to = |action, event| ErrorRecovery { action, event, uses_iteration: !same(action) };
-    if retries >= MAX_RETRIES {
-        return to(A::GiveUp, E::Unrecoverable);
-    }
     let on_the_rig = matches!(state, RepairState::TestSetup | RepairState::TestRun);
     match class {
         // A clean build did not help: it is the patch.
@@ -126,10 +142,13 @@ mod tests {
             for &state in RepairState::ALL {
                 for can_roll_back in [false, true] {
                     for retries in 0..=MAX_RETRIES {
-                        let recovery = recovery_of(class, state, retries, can_roll_back);
-                        assert!(next(RepairState::ErrorRecovery, recovery.event).is_ok());
+                        for agents_left in [false, true] {
+                            let recovery =
+                                recovery_of(class, state, retries, can_roll_back, agents_left);
+                            assert!(next(RepairState::ErrorRecovery, recovery.event).is_ok());
+                        }
                     }
-                    let last = recovery_of(class, state, MAX_RETRIES, can_roll_back);
+                    let last = recovery_of(class, state, MAX_RETRIES, can_roll_back, false);
                     assert_eq!(last.event, RepairEvent::Unrecoverable);
                 }
             }
@@ -137,28 +156,43 @@ mod tests {
     }
 
     #[test]
+    fn a_ladder_with_an_agent_that_was_not_asked_is_not_given_up() {
+        let state = RepairState::PatchGeneration;
+        for class in [ErrorClass::ModelFailure, ErrorClass::PolicyViolation] {
+            let action =
+                |agents_left| recovery_of(class, state, MAX_RETRIES + 4, false, agents_left).action;
+            assert_eq!(action(true), RecoveryAction::Degrade, "{class}");
+            assert_eq!(action(false), RecoveryAction::GiveUp, "{class}");
+        }
+        let rig = recovery_of(ErrorClass::TestEnvFailure, state, MAX_RETRIES, false, true);
+        assert_eq!(rig.action, RecoveryAction::GiveUp);
+    }
+
+    #[test]
     fn errors_of_the_rig_recover_the_rig_and_use_no_iteration() {
         for class in [ErrorClass::TestEnvFailure, ErrorClass::Timeout] {
-            let recovery = recovery_of(class, RepairState::TestRun, 0, true);
+            let recovery = recovery_of(class, RepairState::TestRun, 0, true, false);
             assert_eq!(recovery.action, RecoveryAction::RecoverRig);
             assert_eq!(recovery.event, RepairEvent::RecoveredToTestSetup);
             assert!(!recovery.uses_iteration);
         }
-        let trial = recovery_of(ErrorClass::TestEnvFailure, RepairState::PatchGeneration, 0, false);
+        let trial =
+            recovery_of(ErrorClass::TestEnvFailure, RepairState::PatchGeneration, 0, false, false);
         assert_eq!(trial.action, RecoveryAction::RecoverRig);
         assert_eq!((trial.event, trial.uses_iteration), (RepairEvent::RecoveredToAnalysis, false));
     }
 
     #[test]
     fn a_patch_that_does_not_build_uses_one_iteration_and_a_host_that_does_not_none() {
-        let build = |class, retries| recovery_of(class, RepairState::BuildRun, retries, true);
+        let build =
+            |class, retries| recovery_of(class, RepairState::BuildRun, retries, true, false);
         let used = [0, 1].map(|retries| build(ErrorClass::BuildFailure, retries).uses_iteration);
         assert_eq!(used, [false, true]);
         let again =
-            recovery_of(ErrorClass::ArtifactMissing, RepairState::ResultCollection, 0, true);
+            recovery_of(ErrorClass::ArtifactMissing, RepairState::ResultCollection, 0, true, false);
         assert_eq!((again.action, again.uses_iteration), (RecoveryAction::CollectAgain, false));
         for state in [RepairState::BuildSetup, RepairState::BuildRun] {
-            let gone = recovery_of(ErrorClass::TestEnvFailure, state, 0, true);
+            let gone = recovery_of(ErrorClass::TestEnvFailure, state, 0, true, false);
             assert_eq!((gone.event, gone.uses_iteration), (RepairEvent::Unrecoverable, false));
         }
     }
@@ -178,11 +212,11 @@ mod tests {
             (C::PatchApplyFailure, S::PatchApply, E::RecoveredToAnalysis),
             (C::UnhandledException, S::BuildRun, E::RecoveredToAnalysis),
         ] {
-            assert_eq!(recovery_of(class, state, 0, true).event, event, "{class}");
+            assert_eq!(recovery_of(class, state, 0, true, false).event, event, "{class}");
         }
-        let again = recovery_of(C::BuildFailure, S::BuildRun, 1, true);
+        let again = recovery_of(C::BuildFailure, S::BuildRun, 1, true, false);
         assert_eq!((again.action, again.event), (RecoveryAction::RollBack, E::RecoveredToAnalysis));
-        let at_start = recovery_of(C::UnhandledException, S::Init, 0, false);
+        let at_start = recovery_of(C::UnhandledException, S::Init, 0, false, false);
         assert_eq!(at_start.event, E::Unrecoverable);
     }
 }

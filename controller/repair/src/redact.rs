@@ -12,6 +12,10 @@ use serde_json::Value;
 /// Shorter values of variables are words that occur everywhere.
 const MIN_VALUE: usize = 8;
 
+/// Variables whose values are no secrets: they occur in paths of logs and records.
+const NO_SECRETS: [&str; 9] =
+    ["HOME", "PATH", "LANG", "TMPDIR", "USER", "LOGNAME", "SHELL", "TERM", "PWD"];
+
 const RULES: &str = include_str!("redact_rules.toml");
 
 /// The shape of a secret.
@@ -23,6 +27,9 @@ struct RuleText {
     keywords: Vec<String>,
     /// The group `secret`, or else the whole match, is removed.
     pattern: String,
+    /// Whether the rule is for text that is no source: there, what stands behind a `=` is a secret.
+    #[serde(default)]
+    not_in_source: bool,
     /// Texts in which something is removed.
     hits: Vec<String>,
     /// Texts that stay as they are.
@@ -92,8 +99,10 @@ pub struct Redactor {
 impl Redactor {
     /// Also removes the values of these variables.
     pub fn new(variables: impl IntoIterator<Item = (String, String)>) -> Self {
-        let mut values: Vec<_> =
-            variables.into_iter().filter(|(_, value)| value.len() >= MIN_VALUE).collect();
+        let is_secret = |(name, value): &(String, String)| {
+            value.len() >= MIN_VALUE && !NO_SECRETS.contains(&name.as_str())
+        };
+        let mut values: Vec<_> = variables.into_iter().filter(is_secret).collect();
         values.sort_by_key(|(_, value)| std::cmp::Reverse(value.len()));
         Self { values: values.into() }
     }
@@ -108,6 +117,15 @@ impl Redactor {
 
     /// Returns a text without secrets.
     pub fn text(&self, text: &str) -> String {
+        self.cleaned(text, false)
+    }
+
+    /// Returns the text of a source file without secrets: what it assigns is code, unless it is quoted.
+    pub fn source(&self, text: &str) -> String {
+        self.cleaned(text, true)
+    }
+
+    fn cleaned(&self, text: &str, source: bool) -> String {
         let Ok(shapes) = SHAPES.as_ref() else { return UNSEARCHED.to_owned() };
         let mut clean = text.to_owned();
         for (name, value) in self.values.iter() {
@@ -115,7 +133,8 @@ impl Redactor {
                 clean = clean.replace(value.as_str(), &mark(name));
             }
         }
-        shapes.iter().fold(clean, |clean, rule| shaped(rule, clean))
+        let rules = shapes.iter().filter(|rule| !(source && rule.text.not_in_source));
+        rules.fold(clean, |clean, rule| shaped(rule, clean))
     }
 
     /// Returns the name of a variable whose value a text holds.
@@ -126,13 +145,22 @@ impl Redactor {
 
     /// Removes secrets from all texts of a JSON value, also from names of members.
     pub fn value(&self, value: &mut Value) {
+        self.clean(value, false);
+    }
+
+    /// Removes secrets from all texts of a JSON value that quotes source files.
+    pub fn source_value(&self, value: &mut Value) {
+        self.clean(value, true);
+    }
+
+    fn clean(&self, value: &mut Value, source: bool) {
         match value {
-            Value::String(text) => *text = self.text(text),
-            Value::Array(items) => items.iter_mut().for_each(|item| self.value(item)),
+            Value::String(text) => *text = self.cleaned(text, source),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.clean(item, source)),
             Value::Object(members) => {
                 let cleaned = std::mem::take(members).into_iter().map(|(name, mut member)| {
-                    self.value(&mut member);
-                    (self.text(&name), member)
+                    self.clean(&mut member, source);
+                    (self.cleaned(&name, source), member)
                 });
                 *members = cleaned.collect();
             }
@@ -219,6 +247,38 @@ mod tests {
             Redactor::new(variables.map(|(name, value)| (name.to_owned(), value.to_owned())));
         let clean = redactor.text("on abcdefgh, abcdefghij");
         assert_eq!(clean, "on [removed: TOKEN], [removed: LONGER]");
+    }
+
+    #[test]
+    fn values_that_are_no_secrets_stay() {
+        let variables = [("HOME", "/srv/someone"), ("PATH", "/usr/bin:/bin")];
+        let redactor =
+            Redactor::new(variables.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        let text = "/srv/someone/runs/1/log, PATH=/usr/bin:/bin";
+        assert_eq!(redactor.text(text), text);
+        assert_eq!(redactor.variable_in("+ /srv/someone"), None);
+    }
+
+    #[test]
+    fn what_source_assigns_is_no_secret_unless_it_is_quoted() {
+        let redactor = Redactor::default();
+        for code in [
+            "unsigned shared_secret = compute_secret(r->count);",
+            "api_key = config.default_api_key;",
+            "secret = 0x1234567890;",
+        ] {
+            assert_eq!(redactor.source(code), code);
+        }
+        let name = "password or token in an assignment";
+        for (quoted, clean) in [
+            ("wifi_password = \"correcthorse\";", format!("wifi_password = \"{}\";", mark(name))),
+            ("char api_key[] = \"0123456789\";", format!("char api_key[] = \"{}\";", mark(name))),
+        ] {
+            assert_eq!(redactor.source(quoted), clean);
+        }
+        assert!(
+            redactor.source("k = \"ghp_0123456789abcdefghijABCDEFGHIJ012345\"").contains("removed")
+        );
     }
 
     #[test]

@@ -7,7 +7,7 @@ use jig_rig::store::{RunEntry, RunStore};
 use serde_json::json;
 
 use crate::args::Common;
-use crate::commands::open_lab;
+use crate::commands::{open_lab, repair};
 use crate::failure::Failure;
 use crate::render::Screen;
 
@@ -17,7 +17,12 @@ const HISTORY: usize = 20;
 /// Says how a run failed, how often its place has seen that, and which run passed there last.
 pub(super) fn explain(common: &Common, screen: &Screen, wanted: &str) -> Result<u8, Failure> {
     let store = RunStore::new(open_lab(common)?.catalogue().runs_dir());
-    let RunEntry { dir, record, .. } = store.open(wanted)?;
+    let RunEntry { dir, record, .. } = match store.open(wanted) {
+        Ok(entry) => entry,
+        Err(error) => {
+            return Err(repair_run(common, wanted).unwrap_or_else(|| Failure::from(error)));
+        }
+    };
     let record = record?;
     let Some(verdict) = &record.verdict else {
         screen.say(&format!("{} has no verdict", record.id));
@@ -83,6 +88,25 @@ pub(super) fn explain(common: &Common, screen: &Screen, wanted: &str) -> Result<
         None => format!("  no pass among the last {seen} runs"),
     });
     Ok(exit::PASS)
+}
+
+/// Most runs of the rig that a message names.
+const NAMED: usize = 5;
+
+/// Says which runs of the rig a repair run has made, where it is one that was named.
+fn repair_run(common: &Common, wanted: &str) -> Option<Failure> {
+    let (name, runs) = repair::rig_runs(common, wanted)?;
+    let words = format!("{name} is a repair run, and a run of the rig is explained");
+    let help = match runs.as_slice() {
+        [] => format!("it has made no run of the rig; see jig repair status {name}"),
+        [first, ..] => {
+            let named = runs[..runs.len().min(NAMED)].join(", ");
+            let more = runs.len().saturating_sub(NAMED);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            format!("its runs of the rig are {named}{more}: jig explain failure {first}")
+        }
+    };
+    Some(Failure::new(Fault::Usage, words).help(help))
 }
 
 /// Says what tells more of a failure that no output shows, by who is to blame.

@@ -16,7 +16,7 @@ use jig_repair::convergence::ExecutionMode;
 use jig_repair::drive::{Waiting, drive as drive_run};
 use jig_repair::driver_lock::DriverLock;
 use jig_repair::git::Git;
-use jig_repair::journal::{Entry, Journal, Request};
+use jig_repair::journal::{Entry, Journal, Request, now_ms};
 use jig_repair::run::Run;
 use jig_repair::setup::{
     BusyClock, Flashes, HeldCommit, InjectedFaults, KeptFiles, KnownBase, NamedAgent, PatchSource,
@@ -44,14 +44,14 @@ impl EventSink for Silent {
     fn event(&self, _: CommandEvent) {}
 }
 
-/// Drives a run to its end, or in the modes without a person to where it waits for an approval. Ends
-/// with the exit code of the run.
+/// Drives a run to its end, or in the modes without a person to where it waits for an approval, or has
+/// waited for a patch as long as a run may take. Ends with the exit code of the run.
 pub(super) fn drive(
     common: &Common,
     screen: &Screen,
     name: &str,
     path: &Path,
-    lock: &DriverLock,
+    lock: DriverLock,
     faults: InjectedFaults,
 ) -> Result<u8, Failure> {
     let (mut setup, door, waiting) = bind(common, name, path)?;
@@ -69,7 +69,8 @@ pub(super) fn drive(
         let follow = async {
             let mut stopped = false;
             loop {
-                if rows.show_new(&watched, screen)? && waiting == Waiting::Await {
+                let waits = rows.show_new(&watched, screen)?;
+                if waits && waiting.awaits(&open(path)?.1, now_ms()) {
                     let (_, run) = open(path)?;
                     standing(name, path, &run).iter().for_each(|line| screen.say(line));
                 }
@@ -80,7 +81,7 @@ pub(super) fn drive(
                 tokio::time::sleep(LOOK).await;
             }
         };
-        let drive = drive_run(&mut journal, lock, &steps, waiting);
+        let drive = drive_run(&mut journal, &lock, &steps, waiting);
         let driven = tokio::select! {
             driven = drive => driven.map_err(|error| Failure::of(Fault::Lab, &error)),
             followed = follow => match followed {
@@ -92,11 +93,13 @@ pub(super) fn drive(
         rows.show_new(&watched, screen)?;
         driven
     });
+    // What is said from here on is said of a run that this process drives no longer.
+    drop(lock);
     let run = driven?;
     if run.ended.is_none() {
         let (_, run) = open(path)?;
         if screen.json() {
-            screen.out_json(&document(name, &run));
+            screen.out_json(&document(name, path, &run));
         } else {
             tell(screen, name, path, &run);
         }
@@ -138,6 +141,8 @@ fn bind(
     let held_out = path.join(HELD_OUT).is_file().then(|| plan(HELD_OUT)).transpose()?;
     let policy = policy_of(path)?;
     let place: PlaceName = task.board.parse().map_err(|e| Failure::of(Fault::Profile, &e))?;
+    let screen_place = task.screen_on.as_ref().map(|place| place.parse()).transpose();
+    let screen_place = screen_place.map_err(|e| Failure::of(Fault::Profile, &e))?;
     let given = common.lab()?;
     let config = LabConfig {
         rig: given.rig.clone().or(origin.rig),
@@ -173,7 +178,8 @@ fn bind(
     }
     let waiting = match task.mode {
         ExecutionMode::Interactive => Waiting::Await,
-        ExecutionMode::Ci | ExecutionMode::Auto => Waiting::Leave,
+        // A client is the agent of such a run, and no person.
+        ExecutionMode::Ci | ExecutionMode::Auto => Waiting::AwaitPatches,
     };
     let setup = RepairSetup {
         name: name.to_owned(),
@@ -181,6 +187,7 @@ fn bind(
         held_out,
         task,
         place,
+        screen_place,
         policy,
         folder,
         agents,

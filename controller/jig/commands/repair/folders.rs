@@ -98,6 +98,18 @@ pub(super) fn find(common: &Common, wanted: &str) -> Result<(String, PathBuf), F
     }
 }
 
+/// Names a repair run and the runs of the rig that it has made, where there is one of this name.
+pub(crate) fn rig_runs(common: &Common, wanted: &str) -> Option<(String, Vec<String>)> {
+    // Others are names of runs of the rig, or beginnings of them.
+    let wanted = Some(wanted).filter(|name| name.starts_with('r'))?;
+    let (name, folder) = find(common, wanted).ok()?;
+    let results = fs::read_dir(folder.join("results")).into_iter().flatten().flatten();
+    let run = |entry: fs::DirEntry| Some(entry.path().file_stem()?.to_str()?.to_owned());
+    let mut runs: Vec<_> = results.filter_map(run).collect();
+    runs.sort_unstable();
+    Some((name, runs))
+}
+
 /// Opens the journal of a run to read it, and folds it.
 pub(super) fn open(folder: &Path) -> Result<(Journal, Run), Failure> {
     opened(folder, Redactor::default())

@@ -9,6 +9,8 @@ mod mcp;
 mod show;
 mod start;
 
+pub(crate) use folders::rig_runs;
+
 use crate::args::{Common, RepairArgs, RepairCommand, RepairRun};
 use crate::failure::Failure;
 use crate::render::Screen;

@@ -14,7 +14,7 @@ use jig_repair::steps::{exit_code, look_at, warning};
 use jig_rig::console::escape;
 use serde_json::{Value, json};
 
-use super::folders::{find, names, open, root};
+use super::folders::{find, names, open, policy_of, root};
 use crate::args::{Common, ExportFormat};
 use crate::failure::Failure;
 use crate::render::Screen;
@@ -29,7 +29,7 @@ pub(super) fn list(common: &Common, screen: &Screen) -> Result<u8, Failure> {
     let mut rows = Vec::new();
     for name in &names {
         match open(&root.join(name)) {
-            Ok((_, run)) => rows.push(document(name, &run)),
+            Ok((_, run)) => rows.push(document(name, &root.join(name), &run)),
             Err(failure) => rows.push(json!({ "run": name, "error": failure.message })),
         }
     }
@@ -59,8 +59,11 @@ pub(super) fn list(common: &Common, screen: &Screen) -> Result<u8, Failure> {
     Ok(exit::PASS)
 }
 
-pub(super) fn document(name: &str, run: &Run) -> Value {
+/// Returns where a run stands, and which command drives it on where no process does.
+pub(super) fn document(name: &str, folder: &Path, run: &Run) -> Value {
     let state = run.ended.unwrap_or(run.state);
+    let driven = run.ended.is_none() && DriverLock::is_held(folder);
+    let next = (run.ended.is_none() && !driven).then(|| format!("jig repair resume {name}"));
     let counts = run.attempts.last().map(|last| last.counts);
     json!({
         "run": name,
@@ -70,7 +73,9 @@ pub(super) fn document(name: &str, run: &Run) -> Value {
         "exit_code": run.ended.map(|_| exit_code(run)),
         "why": run.why,
         "warning": run.ended.and_then(|_| warning(run)),
-        "look_at": run.ended.map(|_| look_at(name, run)),
+        "look_at": run.ended.map(|_| look_at(name, run, &policy_of(folder).unwrap_or_default())),
+        "driven": driven,
+        "next": next,
         "iteration": run.iteration,
         "tests": counts,
         "waits": run.waits.as_ref().filter(|_| !run.is_answered()).map(|digest| format!("sha256:{digest}")),
@@ -84,7 +89,7 @@ pub(super) fn status(common: &Common, screen: &Screen, wanted: &str) -> Result<u
     let (name, folder) = find(common, wanted)?;
     let (_, run) = open(&folder)?;
     if screen.json() {
-        screen.out_json(&document(&name, &run));
+        screen.out_json(&document(&name, &folder, &run));
         return Ok(exit::PASS);
     }
     tell(screen, &name, &folder, &run);
@@ -112,7 +117,10 @@ pub(super) fn standing(name: &str, folder: &Path, run: &Run) -> Vec<String> {
     }
     if run.ended.is_some() {
         lines.extend(warning(run).map(|warning| format!("  warning: {}", plain(&warning))));
-        lines.extend(look_at(name, run).iter().map(|one| format!("  look at {}", plain(one))));
+        let policy = policy_of(folder).unwrap_or_default();
+        lines.extend(
+            look_at(name, run, &policy).iter().map(|one| format!("  look at {}", plain(one))),
+        );
         lines.push(format!("  report: {}", folder.join("report.md").display()));
     } else if run.stop.is_some() || run.is_answered() {
         if !DriverLock::is_held(folder) {
@@ -123,6 +131,9 @@ pub(super) fn standing(name: &str, folder: &Path, run: &Run) -> Vec<String> {
         lines.push(format!("  next: jig repair submit {name} PATCH --why TEXT"));
         lines.push(format!("    or: jig repair mcp {name}, as the command of an MCP client"));
         lines.push(format!("    or: jig repair reject {name} --why TEXT"));
+        if !DriverLock::is_held(folder) {
+            lines.push(format!("  no process drives it; behind that: jig repair resume {name}"));
+        }
     } else if let Some(digest) = &run.waits {
         if let Some(proposed) = &run.proposed {
             let patch = folder.join("patches").join(format!("{}.diff", proposed.patch));

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use jig_lab::{Unreadable, read};
 use jig_model::plan::Plan;
+use jig_model::rig_file::Place;
 use jig_model::{Fault, PlaceName};
 use jig_repair::driver_lock::DriverLock;
 use jig_repair::journal::{Contract, Digest, Entry, Journal, Request};
@@ -50,7 +51,12 @@ pub(super) fn start(common: &Common, screen: &Screen, start: RepairStart) -> Res
     Policy::check_rules().map_err(|error| Failure::of(Fault::Bug, &error))?;
     Redactor::check_rules().map_err(|error| Failure::of(Fault::Bug, &error))?;
     let place: PlaceName = task.board.parse().map_err(|e| Failure::of(Fault::Profile, &e))?;
-    open_lab(common)?.catalogue().place(&place)?;
+    let lab = open_lab(common)?;
+    let (of_task, _) = lab.catalogue().place(&place)?;
+    if let Some(screen_on) = &task.screen_on {
+        let name: PlaceName = screen_on.parse().map_err(|e| Failure::of(Fault::Profile, &e))?;
+        can_screen(&lab.catalogue().place(&name)?.0, &of_task)?;
+    }
     let (repo, base, files) = repository(&folder.join(&task.repo))?;
     check_programs(&task, &files)?;
     if let Some(path) = policy.as_ref().and_then(|path| path.canonicalize().ok())
@@ -104,7 +110,7 @@ pub(super) fn start(common: &Common, screen: &Screen, start: RepairStart) -> Res
     screen.say(&format!("repair run {name}: {}", path.display()));
     let faults = start.faults.inject.iter().map(ToString::to_string).collect();
     let faults = InjectedFaults::at_run(start.inject_run, faults);
-    drive(common, screen, &name, &path, &lock, faults)
+    drive(common, screen, &name, &path, lock, faults)
 }
 
 /// Drives a run on.
@@ -118,7 +124,7 @@ pub(super) fn resume(common: &Common, screen: &Screen, wanted: &str) -> Result<u
     }
     journal.append(&Entry::Request(Request::Resume))?;
     drop(journal);
-    drive(common, screen, &name, &path, &lock, InjectedFaults::default())
+    drive(common, screen, &name, &path, lock, InjectedFaults::default())
 }
 
 /// Begins a run with the first rows of another one.
@@ -146,7 +152,7 @@ pub(super) fn fork(common: &Common, screen: &Screen, from: &str) -> Result<u8, F
     fork.append(&Entry::Request(Request::Resume))?;
     drop(fork);
     screen.say(&format!("repair run {name}, from {from_name}: {}", path.display()));
-    drive(common, screen, &name, &path, &lock, InjectedFaults::default())
+    drive(common, screen, &name, &path, lock, InjectedFaults::default())
 }
 
 /// Returns the last row that a fork takes over. Behind the row that ends a run nothing goes on.
@@ -205,15 +211,19 @@ fn task_text(start: &RepairStart) -> Result<(String, PathBuf, String), Failure> 
         return Ok((path.display().to_string(), folder, file(path, "task")?));
     }
     let text = |path: &Path| Value::String(path.display().to_string());
-    if start.build.is_none() || start.artifact.is_none() {
-        return Err(unknown_build(start));
-    }
-    let words = start.build.as_deref().unwrap_or_default().split_whitespace();
+    let repo = start.repo.as_deref().unwrap_or(Path::new("."));
+    let build = match (&start.build, &start.artifact) {
+        (Some(build), Some(_)) => build.as_str(),
+        // The image is told from what the build makes, where it is not named.
+        (None, _) if is_built_by_make(repo) => "make",
+        _ => return Err(unknown_build(start)),
+    };
+    let words = build.split_whitespace();
     let command = words.map(|word| Value::String(word.to_owned())).collect();
-    let build = Table::from_iter([
-        ("command".to_owned(), Value::Array(command)),
-        ("artifact".to_owned(), Value::String(start.artifact.clone().unwrap_or_default())),
-    ]);
+    let mut build = Table::from_iter([("command".to_owned(), Value::Array(command))]);
+    if let Some(artifact) = &start.artifact {
+        build.insert("artifact".to_owned(), Value::String(artifact.clone()));
+    }
     let goal = start.goal.clone().unwrap_or_else(|| "the tests of the plan pass".to_owned());
     let board = start.board.as_ref().map(ToString::to_string).unwrap_or_default();
     let mut task = Table::from_iter([
@@ -235,6 +245,20 @@ fn task_text(start: &RepairStart) -> Result<(String, PathBuf, String), Failure> 
     Ok(("the arguments".to_owned(), PathBuf::from("."), task.to_string()))
 }
 
+/// Refuses a place on which candidates cannot be tried instead of another one.
+fn can_screen(screen: &Place, of_task: &Place) -> Result<(), Failure> {
+    let why = if !screen.is_emulated() {
+        "is not emulated"
+    } else if screen.board != of_task.board {
+        "has another board"
+    } else {
+        return Ok(());
+    };
+    let words = format!("`screen-on`: the place {} {why}", screen.name);
+    Err(Failure::new(Fault::Usage, words)
+        .help(format!("name an emulated place of the board {}", of_task.board)))
+}
+
 /// How the files of a repository tell what builds it.
 const BUILDS: &[(&str, &str)] = &[
     ("Makefile", "make"),
@@ -247,8 +271,14 @@ const BUILDS: &[(&str, &str)] = &[
     ("Cargo.toml", "cargo build --release"),
 ];
 
-/// Says which command line has what is missing: what builds a firmware, and where its image is then, is
-/// not guessed, since a repair is judged by that image.
+/// Tells whether one file at the root of a repository says how it is built, and that is a file of `make`.
+fn is_built_by_make(repo: &Path) -> bool {
+    let known = BUILDS.iter().filter(|(file, _)| repo.join(file).is_file());
+    matches!(known.collect::<Vec<_>>().as_slice(), [(_, "make")])
+}
+
+/// Says which command line has what is missing: where more than one file says how a firmware is built, or
+/// none, what builds it and where its image is then is not guessed, since a repair is judged by that image.
 fn unknown_build(start: &RepairStart) -> Failure {
     let shown = |path: &Path| path.display().to_string();
     let repo = start.repo.as_deref().unwrap_or(Path::new("."));

@@ -7,7 +7,7 @@
 //! the program has never seen, so its commits and its changes of `.git` have no effect on the diff.
 
 use std::ffi::{OsStr, OsString};
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +15,7 @@ use std::time::Duration;
 use jig_model::chain;
 use jig_model::program::{ProgramEnd, ProgramRequest, Programs};
 use jig_model::protocol::BoxFuture;
+use serde::Deserialize;
 
 use super::hypothesis::hypothesis;
 use super::{AgentError, Answer, PatchProposal, ProposalRequest, RepairAgent};
@@ -32,6 +33,12 @@ const MAX_DIFF: u64 = 1 << 20;
 
 /// How long the work tree may be made, and read afterwards. A tree of 50,000 files takes seconds.
 const GIT_TIME: Duration = Duration::from_secs(120);
+
+/// Largest file with what an answer has used.
+const MAX_USAGE: u64 = 64 << 10;
+
+/// What stands in a command for the file into which the program may write its usage.
+const USAGE: &str = "{usage}";
 
 /// Name of the log in the scratch folder.
 const LOG: &str = "agent.log";
@@ -68,9 +75,21 @@ impl CommandAgent {
         Self { settings, programs, git, env, unset, redactor, most_output: MAX_OUTPUT }
     }
 
-    async fn answer(&self, request: &ProposalRequest) -> Result<Answer, CommandFailure> {
+    /// Asks; says in `usage` and `note` what the answer has used, whether there is one or not.
+    async fn answer(
+        &self,
+        request: &ProposalRequest,
+        usage: &mut Usage,
+        note: &mut Option<String>,
+    ) -> Result<Answer, CommandFailure> {
+        let left = request.budget.left.micro_usd;
+        if let Some(price) = self.settings.micro_usd_per_call.filter(|price| *price > left) {
+            return Err(CommandFailure::Budget { price, left });
+        }
         let folders = Folders::of(&request.scratch).map_err(CommandFailure::Folder)?;
         let result = self.answer_in(&folders, request).await;
+        // Also where it has no answer: it was paid for.
+        (*usage, *note) = self.used(&folders.usage);
         let removed = tokio::task::spawn_blocking(move || folders.remove()).await;
         let answer = result?;
         removed.unwrap_or_else(|end| Err(io::Error::other(end))).map_err(CommandFailure::Folder)?;
@@ -115,7 +134,8 @@ impl CommandAgent {
         request: &ProposalRequest,
     ) -> Result<(), CommandFailure> {
         let bundle = std::path::absolute(&request.bundle).map_err(CommandFailure::Folder)?;
-        let mut argv = self.settings.command.iter().map(|arg| filled_in(arg, &bundle));
+        let filled = |arg: &String| filled_in(arg, &bundle, &folders.usage);
+        let mut argv = self.settings.command.iter().map(filled);
         let mut env = self.env.clone();
         // A task that lists them passes on those of Jig.
         for (name, folder) in [("HOME", &folders.home), ("TMPDIR", &folders.tmp)] {
@@ -152,6 +172,29 @@ impl CommandAgent {
         Err(CommandFailure::Ended { why, printed: last_lines(printed.as_bytes()) })
     }
 
+    /// Tells whether the program is given a file for what it has used.
+    fn tells_usage(&self) -> bool {
+        self.settings.command.iter().any(|arg| arg.contains(USAGE))
+    }
+
+    /// Returns what an answer has used, by what the program has written, or else by the price of a call;
+    /// and a note where the program has written nothing that can be read.
+    fn used(&self, file: &Path) -> (Usage, Option<String>) {
+        let micro_usd = self.settings.micro_usd_per_call.unwrap_or(0);
+        let by_price = Usage { tokens: 0, micro_usd };
+        if !self.tells_usage() {
+            return (by_price, None);
+        }
+        match read_usage(file) {
+            Ok(WrittenUsage { input_tokens, output_tokens, usd }) => {
+                let tokens = input_tokens.saturating_add(output_tokens);
+                let micro_usd = usd.map_or(micro_usd, |usd| (usd * 1e6).ceil() as u64);
+                (Usage { tokens, micro_usd }, None)
+            }
+            Err(error) => (by_price, Some(format!("its usage is unknown: {error}"))),
+        }
+    }
+
     /// Puts what the program has printed into its log, without secrets.
     async fn log(&self, folders: &Folders) -> io::Result<String> {
         let (from, to) = (folders.printed.clone(), folders.log.clone());
@@ -169,20 +212,63 @@ impl RepairAgent for CommandAgent {
         true
     }
 
+    fn counts_usage(&self) -> bool {
+        self.settings.micro_usd_per_call.is_some() || self.tells_usage()
+    }
+
     fn propose<'a>(
         &'a self,
         request: &'a ProposalRequest,
     ) -> BoxFuture<'a, Result<Answer, AgentError>> {
         Box::pin(async move {
-            self.answer(request).await.map_err(|failure| {
+            let (mut usage, mut note) = (Usage::default(), None);
+            let answer = self.answer(request, &mut usage, &mut note).await;
+            let answer = answer.map(|mut answer| {
+                answer.notes.extend(note.clone());
+                Answer { usage, ..answer }
+            });
+            answer.map_err(|failure| {
                 let mut why = format!("agent {}: {}", self.settings.name, chain(&failure));
                 if !self.unset.is_empty() && matches!(failure, CommandFailure::Ended { .. }) {
                     why.push_str(&format!(" (not set: {})", self.unset.join(", ")));
                 }
-                AgentError { why, usage: Usage::default() }
+                why.extend(note.map(|note| format!(" ({note})")));
+                AgentError { why, usage }
             })
         })
     }
+}
+
+/// What a program writes of an answer's usage.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenUsage {
+    #[serde(default)]
+    input_tokens: u64,
+    #[serde(default)]
+    output_tokens: u64,
+    #[serde(default)]
+    usd: Option<f64>,
+}
+
+/// Most that one answer can cost in US dollars; more is a mistake of the program.
+const MAX_USD: f64 = 100_000.0;
+
+/// Reads what a program has written of its usage. It is hostile: a device or a pipe is not opened.
+fn read_usage(path: &Path) -> io::Result<WrittenUsage> {
+    let about = std::fs::symlink_metadata(path)?;
+    if !about.is_file() || about.len() > MAX_USAGE {
+        let why = format!("it is no file of at most {MAX_USAGE} bytes");
+        return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+    }
+    let mut text = Vec::new();
+    std::fs::File::open(path)?.take(MAX_USAGE).read_to_end(&mut text)?;
+    let usage: WrittenUsage = serde_json::from_slice(&text)?;
+    if usage.usd.is_some_and(|usd| !(0.0..=MAX_USD).contains(&usd)) {
+        let why = format!("`usd` is no number from 0 to {MAX_USD}");
+        return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+    }
+    Ok(usage)
 }
 
 /// Says what a program has printed, behind what else is said.
@@ -209,6 +295,10 @@ enum CommandFailure {
     TooLarge,
     #[error("its work tree was not read or written within {GIT_TIME:?}")]
     Slow,
+    #[error(
+        "a question costs {price} millionths of a dollar (`usd-per-call`), and {left} are left"
+    )]
+    Budget { price: u64, left: u64 },
     #[error("its folders cannot be used")]
     Folder(#[source] io::Error),
     #[error("its work tree cannot be used")]
@@ -229,14 +319,23 @@ async fn in_time<T>(work: impl Future<Output = Result<T, GitError>>) -> Result<T
     Ok(done.map_err(|_| CommandFailure::Slow)??)
 }
 
-/// Puts the folder with the evidence in place of `{bundle}`.
-fn filled_in(arg: &str, bundle: &Path) -> OsString {
+/// Puts the folder with the evidence in place of `{bundle}`, and the file for what the answer has used in
+/// place of [`USAGE`].
+fn filled_in(arg: &str, bundle: &Path, usage: &Path) -> OsString {
     let mut filled = OsString::new();
+    let with_usage = |filled: &mut OsString, text: &str| {
+        for (number, part) in text.split(USAGE).enumerate() {
+            if number > 0 {
+                filled.push(usage);
+            }
+            filled.push(part);
+        }
+    };
     for (number, part) in arg.split("{bundle}").enumerate() {
         if number > 0 {
             filled.push(bundle);
         }
-        filled.push(part);
+        with_usage(&mut filled, part);
     }
     filled
 }
@@ -249,6 +348,7 @@ struct Folders {
     home: PathBuf,
     tmp: PathBuf,
     printed: PathBuf,
+    usage: PathBuf,
     log: PathBuf,
 }
 
@@ -263,6 +363,7 @@ impl Folders {
             home: at("home"),
             tmp: at("tmp"),
             printed: at("printed"),
+            usage: at("usage.json"),
             log: at(LOG),
         };
         std::fs::create_dir_all(&folders.home)?;
@@ -274,11 +375,11 @@ impl Folders {
     fn remove(&self) -> io::Result<()> {
         let all = [&self.tree, &self.repository, &self.judge, &self.home, &self.tmp];
         let removed = all.map(|folder| remove_now(folder));
-        let file = match std::fs::remove_file(&self.printed) {
+        let files = [&self.printed, &self.usage].map(|file| match std::fs::remove_file(file) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             removed => removed,
-        };
-        removed.into_iter().chain([file]).collect()
+        });
+        removed.into_iter().chain(files).collect()
     }
 }
 

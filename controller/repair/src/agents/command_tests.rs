@@ -27,6 +27,7 @@ impl Asked {
             command: ["sh", "-c", script, "sh", "{bundle}"].map(str::to_owned).into(),
             timeout: Duration::from_secs(60),
             env: ["FIXER_TOKEN", "FIXER_UNSET"].map(str::to_owned).into(),
+            micro_usd_per_call: None,
         };
         let variable = |name: &str| match name {
             "FIXER_TOKEN" => Some(TOKEN.into()),
@@ -41,6 +42,7 @@ impl Asked {
         let request = ProposalRequest {
             sources: Arc::default(),
             bundle,
+            suspects: PathBuf::new(),
             scratch,
             base: made.base.clone(),
             budget: AgentBudget { left: Usage::default(), time },
@@ -48,6 +50,13 @@ impl Asked {
         let agent =
             CommandAgent::new(settings, Arc::new(TestPrograms::default()), made.git(), variable);
         Self { made, agent, request }
+    }
+
+    /// One whose program is given the file for its usage.
+    async fn with_usage(script: &str) -> Self {
+        let mut asked = Self::new(script).await;
+        asked.agent.settings.command.push(USAGE.to_owned());
+        asked
     }
 
     /// Asks, and checks that nothing but the log is left and that the repository is as before.
@@ -296,4 +305,58 @@ async fn a_base_that_does_not_exist_is_an_error_of_git() {
     asked.request.base = "0123456789012345678901234567890123456789".to_owned();
     let why = asked.why().await;
     assert!(why.contains("its work tree cannot be used: git worktree failed"), "{why}");
+}
+
+#[tokio::test]
+async fn what_the_program_writes_of_its_usage_is_counted() {
+    let usage = |text: &str| format!("printf '%s' '{text}' > \"$2\"; {FIX}");
+    for (written, tokens, micro_usd) in [
+        (r#"{"input_tokens":1000,"output_tokens":20,"usd":0.25}"#, 1020, 250_000),
+        (r#"{"output_tokens":20}"#, 20, 70_000),
+        ("{}", 0, 70_000),
+    ] {
+        let mut asked = Asked::with_usage(&usage(written)).await;
+        asked.agent.settings.micro_usd_per_call = Some(70_000);
+        asked.request.budget.left = Usage { tokens: 9999, micro_usd: 70_000 };
+        let answer = asked.ask().await.unwrap();
+        assert_eq!((answer.usage, answer.notes), (Usage { tokens, micro_usd }, Vec::new()));
+    }
+}
+
+#[tokio::test]
+async fn usage_that_cannot_be_read_costs_the_price_of_a_call() {
+    for script in [
+        "",
+        "echo nonsense > \"$2\";",
+        "echo '{\"usd\":-1}' > \"$2\";",
+        "echo '{\"usd\":1e999}' > \"$2\";",
+        "echo '{\"tokens\":1}' > \"$2\";",
+        "ln -s /dev/zero \"$2\";",
+        "mkfifo \"$2\";",
+        "head -c 100000 /dev/zero > \"$2\";",
+    ] {
+        let mut asked = Asked::with_usage(&format!("{script} {FIX}")).await;
+        asked.agent.settings.micro_usd_per_call = Some(5);
+        asked.request.budget.left.micro_usd = 5;
+        let answer = asked.ask().await.unwrap();
+        assert_eq!(answer.usage, Usage { tokens: 0, micro_usd: 5 }, "{script}");
+        assert!(answer.notes[0].starts_with("its usage is unknown"), "{:?}", answer.notes);
+    }
+}
+
+#[tokio::test]
+async fn a_program_without_an_answer_is_paid_for_and_none_is_started_without_money() {
+    let script = "echo '{\"input_tokens\":7,\"usd\":0.5}' > \"$2\"; exit 3";
+    let mut asked = Asked::with_usage(script).await;
+    assert!(asked.agent.counts_usage());
+    let error = asked.ask().await.unwrap_err();
+    assert_eq!(error.usage, Usage { tokens: 7, micro_usd: 500_000 }, "{}", error.why);
+    asked.agent.settings.micro_usd_per_call = Some(10);
+    asked.request.budget.left.micro_usd = 9;
+    let error = asked.ask().await.unwrap_err();
+    assert_eq!(error.usage, Usage::default());
+    assert!(error.why.contains("`usd-per-call`), and 9 are left"), "{}", error.why);
+    asked.agent.settings.micro_usd_per_call = None;
+    asked.agent.settings.command.pop();
+    assert!(!asked.agent.counts_usage());
 }

@@ -20,6 +20,9 @@ use crate::journal::Usage;
 pub struct ProposalRequest {
     /// Folder with the evidence: the files of [`crate::bundle`].
     pub bundle: PathBuf,
+    /// File with all suspect lines, of which the bundle has the first: rows of
+    /// [`crate::localise::RankedSuspect`].
+    pub suspects: PathBuf,
     /// Folder of the agent's own, empty, for logs and scratch files.
     pub scratch: PathBuf,
     /// The commit that a patch is made for.
@@ -73,6 +76,16 @@ pub struct AgentError {
 pub trait RepairAgent: Send + Sync {
     /// Tells whether it can be asked for a change that shows a failure and repairs nothing.
     fn can_diagnose(&self) -> bool {
+        true
+    }
+
+    /// Tells whether it answers the same question always in the same way.
+    fn is_deterministic(&self) -> bool {
+        false
+    }
+
+    /// Tells whether tokens and money of its answers are known.
+    fn counts_usage(&self) -> bool {
         true
     }
 

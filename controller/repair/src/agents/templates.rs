@@ -4,7 +4,6 @@
 use jig_model::protocol::BoxFuture;
 
 use super::{AgentError, Answer, PatchProposal, ProposalRequest, RepairAgent};
-use crate::bundle::BundlePart;
 use crate::journal::Usage;
 use crate::localise::{RankedSuspect, SourceLine, SuspectLine};
 use crate::templates::candidates;
@@ -19,8 +18,8 @@ pub struct TemplateAgent;
 impl TemplateAgent {
     fn answer(&self, request: &ProposalRequest) -> Result<Answer, AgentError> {
         let refused = |why: String| AgentError { why, usage: Usage::default() };
-        let path = request.bundle.join(BundlePart::Suspects.file_name());
-        let rows: Vec<RankedSuspect> = std::fs::read(&path)
+        let path = &request.suspects;
+        let rows: Vec<RankedSuspect> = std::fs::read(path)
             .map_err(|error| refused(format!("{}: {error}", path.display())))
             .and_then(|text| {
                 serde_json::from_slice(&text).map_err(|error| refused(error.to_string()))
@@ -49,6 +48,10 @@ impl TemplateAgent {
 impl RepairAgent for TemplateAgent {
     fn can_diagnose(&self) -> bool {
         false
+    }
+
+    fn is_deterministic(&self) -> bool {
+        true
     }
 
     fn propose<'a>(

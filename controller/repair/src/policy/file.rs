@@ -4,6 +4,7 @@ use std::fmt;
 
 use jig_model::document::{Findings, Located, document_schema, open};
 use jig_model::{Problems, toml_table};
+use regex::Regex;
 
 use super::globs::Globs;
 use super::rules::{RULES, RuleError};
@@ -14,6 +15,15 @@ use crate::test_code::TestCode;
 const VERSION: u32 = 1;
 
 toml_table! {
+    /// Lines that a patch may not add.
+    struct RawForbid {
+        /// Regular expression that a line matches, such as `flash_erase\\s*\\(`.
+        pattern: String = required,
+        /// Lines that it must match, at least one; checked when the policy is read.
+        hits: Vec<Located<String>> = required,
+        /// Lines that it must not match, at least one.
+        misses: Vec<Located<String>> = required,
+    }
     /// What the repair loop may change. The file stands outside of the repository.
     struct RawPolicy {
         /// Version of the policy file: 1.
@@ -39,6 +49,8 @@ toml_table! {
         /// Whether builds run in a sandbox: they write below the work tree alone, and use no
         /// network; true if left out.
         sandbox: bool = optional,
+        /// Lines that no patch may add, beside those that are refused anyway.
+        forbid: Vec<Located<RawForbid>> = optional,
     }
 }
 
@@ -62,6 +74,8 @@ pub struct Policy {
     pub approve_flash: bool,
     /// Whether builds run in a sandbox.
     pub sandbox: bool,
+    /// Lines that no patch may add.
+    pub(super) forbid: Vec<Regex>,
     /// What a run knows of the tests in its repository; no part of the file.
     pub(super) test_code: TestCode,
     /// Files of the task that lie in the repository; no part of the file.
@@ -80,6 +94,7 @@ impl Default for Policy {
             approve_templates: true,
             approve_flash: true,
             sandbox: true,
+            forbid: Vec::new(),
             test_code: TestCode::default(),
             own_files: Vec::new(),
         }
@@ -108,6 +123,10 @@ impl fmt::Display for Policy {
         if !self.write_deny.is_empty() {
             writeln!(f, "These files may not change:")?;
             self.write_deny.texts().try_for_each(|text| writeln!(f, "- {text}"))?;
+        }
+        if !self.forbid.is_empty() {
+            writeln!(f, "No line may be added that matches one of these regular expressions:")?;
+            self.forbid.iter().try_for_each(|pattern| writeln!(f, "- {pattern}"))?;
         }
         writeln!(f, "Tests may not be removed, skipped or weakened, and no result may be forged.")
     }
@@ -173,9 +192,42 @@ fn lower(raw: RawPolicy, findings: &Findings) -> Policy {
             .map_or(usual.approve_templates, |value| value.value),
         approve_flash: raw.approve_flash.map_or(usual.approve_flash, |value| value.value),
         sandbox: raw.sandbox.map_or(usual.sandbox, |value| value.value),
+        forbid: forbid(raw.forbid, findings),
         test_code: usual.test_code,
         own_files: usual.own_files,
     }
+}
+
+/// Reads lines that no patch may add, and checks each rule by its examples: one that does not do what it
+/// is meant to do would protect nothing.
+fn forbid(list: Option<Located<Vec<Located<RawForbid>>>>, findings: &Findings) -> Vec<Regex> {
+    let rules = list.map(|list| list.value).unwrap_or_default();
+    rules.into_iter().filter_map(|rule| forbidden(rule, findings)).collect()
+}
+
+fn forbidden(rule: Located<RawForbid>, findings: &Findings) -> Option<Regex> {
+    let at = rule.at();
+    let RawForbid { pattern, hits, misses } = rule.value;
+    let (pattern, hits, misses) = (pattern?, hits?.value, misses?.value);
+    let regex = match Regex::new(&pattern.value) {
+        Ok(regex) => regex,
+        Err(error) => {
+            let help = "write a regular expression in single quotes, such as 'flash_erase\\s*\\('";
+            findings.add("policy::pattern", pattern.at(), error.to_string(), help);
+            return None;
+        }
+    };
+    if hits.is_empty() || misses.is_empty() {
+        let help = "write a line into `hits` that the pattern matches, and one into `misses`";
+        findings.add("policy::examples", at, "this rule lacks examples", help);
+    }
+    for (lines, matches, what) in [(&hits, true, "does not match"), (&misses, false, "matches")] {
+        for line in lines.iter().filter(|line| regex.is_match(&line.value) != matches) {
+            let message = format!("the pattern {what} {:?}", line.value);
+            findings.add("policy::example", line.at(), message, "correct the pattern or the line");
+        }
+    }
+    Some(regex)
 }
 
 /// Reads patterns. One that is wrong is reported, so that a rule is never silently missing.

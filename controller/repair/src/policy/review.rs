@@ -56,6 +56,14 @@ pub fn review(patch: &Patch, policy: &Policy) -> PatchReview {
             None => refusals.push(what),
         }
     }
+    for pattern in &policy.forbid {
+        let added = |file: &FileChange| {
+            let mut lines = file.lines().filter(|line| line.kind == LineKind::Added);
+            let line = lines.find(|line| pattern.is_match(&line.text))?;
+            Some(format!("{}: the policy forbids {pattern}: {}", file.path(), shown(&line.text)))
+        };
+        refusals.extend(patch.files.iter().filter_map(added));
+    }
     let prints = policy.test_code.printing_changed(patch);
     risks
         .extend(prints.map(|one| {

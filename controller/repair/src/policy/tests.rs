@@ -153,3 +153,33 @@ fn a_wrong_policy_names_all_its_problems() {
     }
     assert!(Policy::json_schema().contains("write_deny"));
 }
+
+#[test]
+fn a_policy_forbids_lines_and_checks_its_own_examples() {
+    let rule = |pattern: &str, hit: &str, miss: &str| {
+        let text = format!(
+            "version = 1\n[[forbid]]\npattern = '{pattern}'\nhits = ['{hit}']\nmisses = ['{miss}']\n"
+        );
+        Policy::parse("policy.toml", &text)
+    };
+    let policy = rule("flash_erase\\s*\\(", "flash_erase(0);", "flash_erased = 1;").unwrap();
+    let added = patch("src/ring.c", " int a;\n+    flash_erase (1);\n");
+    let found = review(&added, &policy).refusals;
+    assert_eq!(found, ["src/ring.c: the policy forbids flash_erase\\s*\\(: flash_erase (1);"]);
+    let removed = patch("src/ring.c", " int a;\n-    flash_erase (1);\n");
+    assert_eq!(review(&removed, &policy).refusals, [""; 0]);
+    assert!(policy.to_string().contains("- flash_erase"), "{policy}");
+    for (pattern, hit, miss, line, words) in [
+        ("erase(", "erase(0)", "x", 3, "unclosed group"),
+        ("erase", "era(0)", "x", 4, "the pattern does not match \"era(0)\""),
+        ("erase", "erase", "erased", 5, "the pattern matches \"erased\""),
+    ] {
+        let problems = rule(pattern, hit, miss).unwrap_err();
+        let [problem] = &problems.located()[..] else { panic!("{problems:?}") };
+        assert!(problem.message.contains(words), "{problem:?}");
+        assert_eq!(problem.line, Some(line), "{problem:?}");
+    }
+    let lacking = "version = 1\n[[forbid]]\npattern = 'x'\nhits = []\nmisses = ['y']\n";
+    let problems = Policy::parse("policy.toml", lacking).unwrap_err();
+    assert!(problems.located()[0].message.contains("lacks examples"), "{problems:?}");
+}

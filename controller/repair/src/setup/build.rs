@@ -1,5 +1,6 @@
 //! Builds in a work tree.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
@@ -8,9 +9,10 @@ use std::path::{Path, PathBuf};
 use jig_model::program::{ProgramEnd, ProgramError, ProgramRequest, Sandbox};
 
 use super::RepairSetup;
-use crate::excerpt::{beginning, last_lines};
+use super::image_files::image_files;
+use crate::excerpt::{beginning, build_failure, first_error};
 use crate::git::{Git, GitError};
-use crate::journal::Digest;
+use crate::journal::{Digest, EvidenceRef};
 use crate::run::Run;
 use crate::toolchain::MissingProgram;
 
@@ -25,6 +27,8 @@ const MAX_IMAGE: u64 = 512 << 20;
 pub struct BuiltImage {
     /// SHA-256 in lower-case hex, by which the folder of the run has it.
     pub sha256: String,
+    /// Its path below the work tree.
+    pub name: PathBuf,
 }
 
 /// Says why there is no image.
@@ -36,7 +40,7 @@ pub enum BuildError {
     /// The build failed.
     #[error("the build failed: {said}")]
     Failed {
-        /// Its last lines; hostile text.
+        /// Its errors and its last lines; hostile text.
         said: String,
     },
     /// The build could not start a program.
@@ -44,7 +48,7 @@ pub enum BuildError {
     Toolchain {
         /// The program.
         program: MissingProgram,
-        /// Its last lines; hostile text.
+        /// Its errors and its last lines; hostile text.
         said: String,
     },
     /// The build took too long.
@@ -58,6 +62,15 @@ pub enum BuildError {
         /// What is wrong.
         why: String,
     },
+    /// The build made no executable, or several, and the task does not say which is the image.
+    #[error(
+        "the task does not name the image (`artifact`), and the build made {}",
+        if .0.is_empty() { "no executable ELF file" } else { .0.as_str() }
+    )]
+    NoOneImage(String),
+    /// The files of the repository cannot be listed.
+    #[error("the files of the repository cannot be listed")]
+    Git(#[source] GitError),
     /// A file of the run cannot be written.
     #[error("{}", path.display())]
     File {
@@ -76,25 +89,28 @@ impl BuildError {
             Self::Failed { .. }
             | Self::Toolchain { .. }
             | Self::Overdue(_)
-            | Self::NoImage { .. } => true,
-            Self::Program(_) | Self::File { .. } => false,
+            | Self::NoImage { .. }
+            | Self::NoOneImage(_) => true,
+            Self::Program(_) | Self::File { .. } | Self::Git(_) => false,
         }
     }
 
     /// Tells whether the host is to blame, whatever is built.
     pub fn is_of_host(&self) -> bool {
-        matches!(self, Self::File { .. })
+        matches!(self, Self::File { .. } | Self::Git(_))
     }
 
     /// Tells whether the base has to be built before a patch is blamed: a compiler's error in a file
     /// of the repository is in the log otherwise.
     pub fn needs_control(&self, log: &str, files: &[String]) -> bool {
         match self {
-            Self::File { .. } => false,
+            Self::File { .. } | Self::Git(_) => false,
             Self::Failed { .. } => !has_diagnostic(log, files),
-            Self::Program(_) | Self::Toolchain { .. } | Self::Overdue(_) | Self::NoImage { .. } => {
-                true
-            }
+            Self::Program(_)
+            | Self::Toolchain { .. }
+            | Self::Overdue(_)
+            | Self::NoImage { .. }
+            | Self::NoOneImage(_) => true,
         }
     }
 }
@@ -112,6 +128,16 @@ fn has_diagnostic(log: &str, files: &[String]) -> bool {
         (is_place && files.iter().any(same)).then_some(())
     };
     log.lines().any(|line| in_file(line.trim_start()).is_some())
+}
+
+/// Most images that a message names.
+const MAX_NAMES: usize = 5;
+
+/// Names the first of several images.
+fn shown(mut made: Vec<PathBuf>, last: Option<PathBuf>) -> String {
+    made.extend(last);
+    let names = made.iter().take(MAX_NAMES).map(|path| path.display().to_string());
+    names.collect::<Vec<_>>().join(", ")
 }
 
 /// Finds the line of a log that shows what a sandbox refuses.
@@ -162,12 +188,19 @@ impl RepairSetup {
         let at = |path: &Path, source| BuildError::File { path: path.to_owned(), source };
         self.held.forget();
         let build = &self.task.build;
-        let artifact = tree.join(&build.artifact);
-        match fs::remove_file(&artifact) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(at(&artifact, error));
+        let known = self.known_images(tree).await?;
+        let stale = match &build.artifact {
+            Some(artifact) => vec![artifact.clone()],
+            None => image_files(tree, &known).map_err(|error| at(tree, error))?,
+        };
+        for stale in stale {
+            let stale = tree.join(stale);
+            match fs::remove_file(&stale) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(at(&stale, error));
+                }
+                _ => {}
             }
-            _ => {}
         }
         let temporary = self.folder.scratch().join("tmp");
         fs::create_dir_all(&temporary).map_err(|error| at(&temporary, error))?;
@@ -207,7 +240,32 @@ impl RepairSetup {
             }
             Ok(Ok(_)) => return Err(self.failed(log)),
         }
-        self.keep_image(&artifact)
+        let artifact = match &build.artifact {
+            Some(artifact) => artifact.clone(),
+            None => {
+                let mut made = image_files(tree, &known).map_err(|error| at(tree, error))?;
+                match (made.pop(), made.is_empty()) {
+                    (Some(only), true) => only,
+                    (last, _) => return Err(BuildError::NoOneImage(shown(made, last))),
+                }
+            }
+        };
+        self.keep_image(tree, artifact)
+    }
+
+    /// Lists the files of the repository where the image has to be told from them.
+    async fn known_images(&self, tree: &Path) -> Result<BTreeSet<PathBuf>, BuildError> {
+        if self.task.build.artifact.is_some() {
+            return Ok(BTreeSet::new());
+        }
+        let files = self.git.at(tree).files("HEAD").await.map_err(BuildError::Git)?;
+        Ok(files.into_iter().map(PathBuf::from).collect())
+    }
+
+    /// Returns where a failed build shows why: the first error in its log, or else all of it.
+    pub fn evidence_of_build(&self, log: &Path) -> EvidenceRef {
+        let bytes = fs::read(log).ok().and_then(|printed| first_error(&printed));
+        EvidenceRef { file: log.display().to_string(), bytes }
     }
 
     /// Says why a build has failed, by its log.
@@ -218,15 +276,17 @@ impl RepairSetup {
         let refused = refused.map(|line| {
             format!("; the sandbox lets a build write below its work tree alone, and use no network: {line}")
         });
-        let (last, refused) = (last_lines(&printed), refused.unwrap_or_default());
-        let said = format!("{last}{refused} (all of it: {})", log.display());
+        let (quoted, refused) = (build_failure(&printed), refused.unwrap_or_default());
+        let said = format!("{quoted}{refused} (all of it: {})", log.display());
         match MissingProgram::named_in(&text) {
             Some(program) => BuildError::Toolchain { program, said },
             None => BuildError::Failed { said },
         }
     }
 
-    fn keep_image(&self, artifact: &Path) -> Result<BuiltImage, BuildError> {
+    fn keep_image(&self, tree: &Path, name: PathBuf) -> Result<BuiltImage, BuildError> {
+        let artifact = tree.join(&name);
+        let artifact = artifact.as_path();
         let missing = |why: String| BuildError::NoImage { path: artifact.to_owned(), why };
         let about = fs::symlink_metadata(artifact).map_err(|error| missing(error.to_string()))?;
         if !about.is_file() {
@@ -240,7 +300,7 @@ impl RepairSetup {
         let path = self.folder.image(&sha256);
         let written = self.folder.write(&path, &bytes);
         written.map_err(|source| BuildError::File { path, source })?;
-        Ok(BuiltImage { sha256 })
+        Ok(BuiltImage { sha256, name })
     }
 }
 

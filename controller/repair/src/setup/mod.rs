@@ -6,6 +6,7 @@ mod coverage;
 mod diagnosis;
 mod faults;
 mod folder;
+mod image_files;
 mod kept;
 mod plan_run;
 mod screen;
@@ -68,6 +69,8 @@ pub struct RepairSetup {
     pub task: RepairTask,
     /// Where the firmware runs.
     pub place: PlaceName,
+    /// Where candidates are tried before `place`, a real board, is flashed; no flashing is counted there.
+    pub screen_place: Option<PlaceName>,
     /// The plan whose tests must pass.
     pub plan: PlanText,
     /// The plan that decides at the end.
@@ -132,6 +135,21 @@ impl RepairSetup {
                 PatchSource::Agent(agent) => agent.can_diagnose(),
                 PatchSource::Clients => true,
             }
+    }
+
+    /// Returns where candidates are tried, of which one is chosen; nowhere where it would wear out a
+    /// board.
+    pub fn trial_place(&self) -> Option<&PlaceName> {
+        self.screen_place.as_ref().or((!self.rig.is_real()).then_some(&self.place))
+    }
+
+    /// Tells whether tokens and money of the agent whose turn it is are known.
+    pub fn counts_usage(&self, run: &Run) -> bool {
+        match &self.agent(run).source {
+            PatchSource::Agent(agent) => agent.counts_usage(),
+            // A client pays for itself.
+            PatchSource::Clients => true,
+        }
     }
 
     /// Returns how long the run may still take.

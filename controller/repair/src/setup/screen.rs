@@ -104,6 +104,10 @@ impl RepairSetup {
     /// Returns how long the tests of a candidate may take: a loop that never ends would cost the time
     /// limit of the plan, for each of dozens of candidates.
     fn trial_time(&self, run: &Run) -> Duration {
+        if self.screen_place.is_some() {
+            // How long the firmware takes at another place is not known.
+            return Duration::MAX;
+        }
         let shown = run.baseline.as_ref().map(|baseline| self.folder.result(&baseline.run));
         let known = shown.and_then(|path| self.kept(run, &path).ok());
         // A result of an older program does not tell its time.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use jig_model::command::{Command, PlanText, Refusal, Reply, RunOptions, TestCommand};
-use jig_model::{Fault, VerdictKind};
+use jig_model::{Fault, PlaceName, VerdictKind};
 use tokio::time::{Instant, timeout};
 
 use super::{PlanResult, RepairSetup};
@@ -84,8 +84,8 @@ impl RepairSetup {
         self.run_plan(plan, image, RunOptions { inject, ..options }).await
     }
 
-    /// Runs a plan once, and ends it where it takes longer than `most`: then there is no result. A run
-    /// that a fault may strike has its time.
+    /// Runs a plan once where candidates are tried, and ends it where it takes longer than `most`: then
+    /// there is no result. A run that a fault may strike has its time.
     ///
     /// # Errors
     /// The rig did not accept the command.
@@ -97,7 +97,9 @@ impl RepairSetup {
     ) -> Result<Option<PlanResult>, RigFailure> {
         let inject = self.faults.take();
         let may_be_struck = !inject.is_empty();
-        let run = self.run_plan(plan, image, RunOptions { inject, ..RunOptions::default() });
+        let options = RunOptions { inject, ..RunOptions::default() };
+        let place = self.trial_place().unwrap_or(&self.place);
+        let run = self.run_plan_at(place, plan, image, options);
         if may_be_struck {
             return run.await.map(Some);
         }
@@ -127,13 +129,23 @@ impl RepairSetup {
         image: &str,
         options: RunOptions,
     ) -> Result<PlanResult, RigFailure> {
+        self.run_plan_at(&self.place, plan, image, options).await
+    }
+
+    async fn run_plan_at(
+        &self,
+        place: &PlaceName,
+        plan: &PlanText,
+        image: &str,
+        options: RunOptions,
+    ) -> Result<PlanResult, RigFailure> {
         let command = Command::Test(TestCommand {
-            place: self.place.clone(),
+            place: place.clone(),
             plan: plan.clone(),
             image: Some(self.made_image(image)?),
             options,
         });
-        if self.rig.is_real() {
+        if self.rig.is_real() && *place == self.place {
             self.flashes.add();
         }
         let begun = Instant::now();

@@ -10,7 +10,7 @@ use crate::git::GitError;
 use crate::journal::{Fact, StepResult};
 use crate::machine::RepairEvent;
 use crate::recovery::ErrorClass;
-use crate::run::Run;
+use crate::run::{RefusedProposal, Run};
 use crate::setup::{BuildError, RepairSetup};
 use crate::steps::failed;
 
@@ -38,16 +38,26 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
         }
     };
     let patch = run.proposed.as_ref().map(|p| p.patch.clone()).unwrap_or_default();
-    let fact = Fact::Refused { patch, why: why.clone() };
-    failed(RepairEvent::BuildFailed, class, why).with(fact)
+    let mut result = failed(RepairEvent::BuildFailed, class, why.clone());
+    result.evidence = vec![setup.evidence_of_build(&log)];
+    // The build behind a clean folder is the same candidate.
+    if refused_here(run, &patch).next().is_none() {
+        result.facts.push(Fact::Refused { patch, why });
+    }
+    result
+}
+
+/// Returns what was said of a candidate whose build failed before in this iteration.
+fn refused_here<'r>(run: &'r Run, patch: &'r str) -> impl Iterator<Item = &'r RefusedProposal> {
+    let here = run.refused.iter().filter(|one| one.iteration == run.iteration);
+    here.filter(move |one| one.patch == patch)
 }
 
 /// Tells whether this candidate has failed in the same way before, when the host was not to blame.
 fn failed_so_before(run: &Run, error: &BuildError) -> bool {
-    let patch = run.proposed.as_ref().map(|proposed| &proposed.patch);
+    let Some(proposed) = &run.proposed else { return false };
     let now = without_temporary(&chain(error));
-    let mut here = run.refused.iter().filter(|one| one.iteration == run.iteration);
-    here.any(|one| Some(&one.patch) == patch && without_temporary(&one.why) == now)
+    refused_here(run, &proposed.patch).any(|one| without_temporary(&one.why) == now)
 }
 
 /// Leaves out names of temporary files, which differ each time, such as those of a linker's input.

@@ -7,7 +7,7 @@ use crate::convergence::{
 use crate::journal::{StepResult, now_ms};
 use crate::limits::{LimitReached, limit_reached};
 use crate::machine::RepairEvent;
-use crate::proof::{Lack, proven};
+use crate::proof::{Lack, lack_of_proof, proven};
 use crate::run::{Attempt, Run};
 use crate::setup::RepairSetup;
 
@@ -42,7 +42,7 @@ fn next_event(
     let decision = decide(&history(run), counts, &rules.criteria);
     let passed = run.attempts.last().is_some_and(|last| last.signature.is_none());
     let proof = run.proof.as_ref().filter(|_| passed).map(proven);
-    match &proof {
+    match proof {
         Some(Ok(_)) if decision.outcome == Some(ConvergenceOutcome::Success) => {
             return (RepairEvent::Converged, decision.reason);
         }
@@ -55,12 +55,13 @@ fn next_event(
         let all = run.contract.limits.iterations;
         (run.iteration >= all).then_some(LimitReached::Iterations(all))
     });
+    let lack = run.proof.as_ref().filter(|_| passed).and_then(lack_of_proof);
     if let Some(limit) = limit {
-        return (RepairEvent::NoProgress, limit.to_string());
+        let why = lack.map_or(limit.to_string(), |lack| format!("{lack}; {limit}"));
+        return (RepairEvent::NoProgress, why);
     }
-    if let Some(Err(lacks)) = proof {
-        let lacks: Vec<_> = lacks.iter().map(ToString::to_string).collect();
-        return (RepairEvent::Continue, format!("not proven: {}", lacks.join("; ")));
+    if let Some(lack) = lack {
+        return (RepairEvent::Continue, lack);
     }
     if let Some(last) = run.attempts.last().filter(|last| last.diagnostic) {
         let shown = last.signature.as_deref().unwrap_or("it passes");

@@ -71,7 +71,10 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
                 }
                 _ => String::new(),
             };
-            return stop(format!("the repository does not build without a patch: {why}{fix}"));
+            let mut ended =
+                stop(format!("the repository does not build without a patch: {why}{fix}"));
+            ended.evidence = vec![setup.evidence_of_build(&log)];
+            return ended;
         }
     };
     // What git does beside a run of the rig costs no time of its own.
@@ -129,6 +132,12 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
             }
             Err(error) => return stop(format!("the files cannot be listed: {}", chain(&error))),
         }
+    }
+    if setup.task.build.artifact.is_none() {
+        judged.reason += &format!("; the image is {}", built.name.display());
+    }
+    if !setup.policy.sandbox {
+        judged.reason += "; builds run without a sandbox, as the policy says";
     }
     judged
 }

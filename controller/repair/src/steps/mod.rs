@@ -24,7 +24,7 @@ use crate::recovery::ErrorClass;
 use crate::run::Run;
 use crate::setup::{RepairSetup, RigFailure};
 
-pub use report::{RepairDocument, exit_code, look_at, warning};
+pub use report::{RepairDocument, RepairTransition, exit_code, look_at, warning};
 
 /// How long a step may take that starts nothing.
 const SHORT: Duration = Duration::from_secs(120);

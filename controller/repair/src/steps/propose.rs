@@ -1,5 +1,6 @@
 //! PATCH_GENERATION: the agent whose turn it is proposes patches, and the policy reviews them. Of
-//! several on an emulated board, the first that makes the tests pass is taken.
+//! several on an emulated board, the first that makes the tests pass is taken; for a real board they are
+//! tried at an emulated place where the task names one.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -58,6 +59,7 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
     };
     let request = ProposalRequest {
         bundle: folder.join("bundle"),
+        suspects: setup.folder.suspects(run.iteration),
         scratch,
         base: run.contract.base.clone(),
         sources,
@@ -112,17 +114,23 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
     };
     let mut refusals = Vec::new();
     let mut usable = Vec::new();
+    let repeats = matches!(&named.source, PatchSource::Agent(agent) if agent.is_deterministic());
     for proposal in proposals {
         match reviewed(setup, run, proposal) {
             Ok(Usable { id, .. }) if run.screened.contains(&id) => {}
             Ok(one) if usable.iter().all(|other: &Usable| other.id != one.id) => usable.push(one),
             Ok(_) => {}
+            // It has no other answer: what was tried is no mistake of its own.
+            Err((_, id, _)) if repeats && run.patches.contains(&id) => {}
             Err(refusal) => refusals.push(refusal),
         }
     }
     let mut screened = Vec::new();
     let diagnostic = setup.asks_for_diagnosis(run);
-    let chosen = if usable.len() > 1 && !diagnostic && !setup.rig.is_real() {
+    // Before a real board is flashed a single candidate has to pass as well.
+    let least = if setup.screen_place.is_some() { 1 } else { 2 };
+    let screens = usable.len() >= least && setup.trial_place().is_some();
+    let chosen = if screens && !diagnostic {
         match setup.screen(run, usable.iter().map(|one| one.diff.as_str())).await {
             Ok(trials) => {
                 screened = usable.drain(..trials.failed).map(|one| one.id).collect();
@@ -154,7 +162,7 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
         let (class, why) = match refusals.first() {
             Some((class, _, why)) => (*class, format!("{}: {why}", named.name)),
             None => {
-                let why = format!("{}: no proposal makes the tests pass", named.name);
+                let why = format!("{}: no further proposal makes the tests pass", named.name);
                 (ErrorClass::ModelFailure, why)
             }
         };

@@ -1,8 +1,13 @@
 //! Tests of what becomes of an agent's answer.
 
+use std::sync::{Arc, Mutex};
+
 use jig_model::Cause;
+use jig_model::command::{Command, Refusal, Reply};
+use jig_model::protocol::BoxFuture;
 
 use super::*;
+use crate::rig::RigDoor;
 use crate::setup_for_tests::{ScriptedBoard, TestSetup, diff, proposals};
 
 /// With this source the tests pass, with others they fail.
@@ -163,5 +168,49 @@ fn what_a_program_changes_of_a_checkout_is_named() {
     ] {
         let why = same_checkout(state(clean), state(after)).unwrap_err();
         assert_eq!(why, format!("the checkout of the user was changed while it ran: {shown}"));
+    }
+}
+
+/// A rig whose place of the task is a real board; keeps where tests ran.
+struct RealRig {
+    rig: Arc<dyn RigDoor>,
+    places: Mutex<Vec<String>>,
+}
+
+impl RigDoor for RealRig {
+    fn execute(&self, command: Command) -> BoxFuture<'_, Result<Reply, Refusal>> {
+        if let Command::Test(test) = &command {
+            self.places.lock().unwrap().push(test.place.to_string());
+        }
+        self.rig.execute(command)
+    }
+
+    fn is_real(&self) -> bool {
+        true
+    }
+
+    fn measures_coverage(&self) -> bool {
+        false
+    }
+}
+
+#[tokio::test]
+async fn candidates_for_a_real_board_are_tried_where_the_task_says_and_nowhere_else() {
+    for (screen_on, chosen) in [(Some("emulated"), "head + 1"), (None, "head + 3")] {
+        let mut test = TestSetup::new(board).await;
+        let rig = Arc::new(RealRig { rig: Arc::clone(&test.setup.rig), places: Mutex::default() });
+        test.setup.rig = Arc::clone(&rig) as _;
+        test.setup.screen_place = screen_on.map(|place| place.to_owned().try_into().unwrap());
+        test.answer(Ok(proposals(&["head + 3", "head + 1"])));
+        let result = run(&test.setup, &test.run()).await;
+        assert_eq!(proposed(&result).unwrap().patch, id(chosen), "{}", result.reason);
+        let places = rig.places.lock().unwrap().clone();
+        assert!(places.iter().all(|place| Some(place.as_str()) == screen_on), "{places:?}");
+        assert_eq!(places.is_empty(), screen_on.is_none());
+        assert_eq!(test.setup.flashes.take(), 0);
+        // A single one that fails there is not flashed.
+        test.answer(Ok(proposals(&["head + 3"])));
+        let result = run(&test.setup, &test.run()).await;
+        assert_eq!(proposed(&result).is_none(), screen_on.is_some(), "{}", result.reason);
     }
 }

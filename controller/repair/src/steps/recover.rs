@@ -6,17 +6,26 @@ use jig_model::chain;
 use crate::journal::{Fact, StepResult, now_ms};
 use crate::limits::{LimitReached, limit_reached};
 use crate::machine::RepairEvent;
-use crate::recovery::{RecoveryAction, recovery_of};
+use crate::proof::lack_of_proof;
+use crate::recovery::{ErrorClass, MAX_RETRIES, RecoveryAction, recovery_of};
 use crate::run::Run;
-use crate::setup::RepairSetup;
+use crate::setup::{PatchSource, RepairSetup};
 
 pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
-    let end = |why: String| StepResult::of(RepairEvent::Unrecoverable, why);
+    let end = |why: String| {
+        // What came behind a candidate that passes is not what the repair fails by.
+        let lack = run.proof.as_ref().and_then(lack_of_proof);
+        let why = lack.map_or(why.clone(), |lack| format!("{lack}; then: {why}"));
+        StepResult::of(RepairEvent::Unrecoverable, why)
+    };
     let Some(error) = run.error else { return end("no error is recorded".to_owned()) };
     if let Some(limit) = limit_reached(run, now_ms()) {
         return end(limit.to_string());
     }
-    let recovery = recovery_of(error.class, error.state, error.retries, run.applied.is_some());
+    let next = usize::try_from(run.strategy).unwrap_or(usize::MAX).saturating_add(1);
+    let agents_left = next < setup.agents.len();
+    let (class, state, retries) = (error.class, error.state, error.retries);
+    let recovery = recovery_of(class, state, retries, run.applied.is_some(), agents_left);
     let (action, uses_iteration) = (recovery.action, recovery.uses_iteration);
     let all = run.contract.limits.iterations;
     if uses_iteration && run.iteration >= all {
@@ -42,9 +51,10 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
         },
         RecoveryAction::CollectAgain => Ok("the results are collected again".to_owned()),
         RecoveryAction::Degrade => {
-            let next = usize::try_from(run.strategy).unwrap_or(usize::MAX).saturating_add(1);
-            if next >= setup.agents.len() && error.retries + 1 >= crate::recovery::MAX_RETRIES {
-                return end("no agent is left that has a usable proposal".to_owned());
+            let same_again = class == ErrorClass::ModelFailure && is_deterministic(setup, run);
+            if !agents_left && (same_again || retries + 1 >= MAX_RETRIES) {
+                let why = "no agent is left that has a usable proposal; the last one: ";
+                return end(why.to_owned() + &run.why);
             }
             Ok(match setup.agents.get(next) {
                 Some(agent) => format!("{} is asked next", agent.name),
@@ -58,10 +68,10 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
         }
         RecoveryAction::GiveUp => {
             // Why the run is here is the reason of the step that failed.
-            let times = error.retries + 1;
+            let times = retries + 1;
             return end(match times {
                 1 => run.why.clone(),
-                _ => format!("{} ({} in {}, {times} times)", run.why, error.class, error.state),
+                _ => format!("{} ({class} in {state}, {times} times)", run.why),
             });
         }
     };
@@ -69,6 +79,11 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
         Ok(reason) => StepResult { facts, ..StepResult::of(recovery.event, reason) },
         Err(error) => end(format!("the recovery failed: {}", chain(&error))),
     }
+}
+
+/// Tells whether the agent whose turn it is has no other answer to the same question.
+fn is_deterministic(setup: &RepairSetup, run: &Run) -> bool {
+    matches!(&setup.agent(run).source, PatchSource::Agent(agent) if agent.is_deterministic())
 }
 
 #[cfg(test)]

@@ -7,8 +7,11 @@ use jig_model::Cause;
 use super::*;
 use crate::journal::Usage;
 use crate::machine::RepairState;
+use crate::proof::ProofFacts;
 use crate::recovery::{ErrorClass, MAX_RETRIES};
 use crate::run::StepError;
+use crate::runs_for_tests::proof_facts;
+use crate::setup::NamedAgent;
 use crate::setup_for_tests::{ScriptedBoard, TestSetup, proposals};
 
 async fn setup() -> TestSetup {
@@ -87,6 +90,48 @@ async fn an_agent_without_an_answer_is_asked_again_until_its_errors_are_too_many
     let result = run(&test.setup, &error).await;
     assert_eq!(result.event, Some(RepairEvent::Unrecoverable));
     assert!(result.reason.contains("no agent is left"), "{}", result.reason);
+}
+
+#[tokio::test]
+async fn every_agent_of_the_ladder_is_asked_before_the_run_ends() {
+    let mut test = setup().await;
+    test.answer(Ok(proposals(&[])));
+    for name in ["b", "c", "d", "e"] {
+        test.answer_by(name, |_| Ok(proposals(&[])));
+    }
+    let mut error = failed(&test, ErrorClass::ModelFailure, RepairState::PatchGeneration);
+    error.strategy = 3;
+    error.error.as_mut().unwrap().retries = MAX_RETRIES;
+    let result = run(&test.setup, &error).await;
+    assert_eq!(result.event, Some(RepairEvent::RecoveredToAnalysis), "{}", result.reason);
+    assert_eq!(result.reason, "e is asked next");
+    error.strategy = 4;
+    error.error.as_mut().unwrap().retries = MAX_RETRIES + 1;
+    let result = run(&test.setup, &error).await;
+    assert_eq!(result.event, Some(RepairEvent::Unrecoverable), "{}", result.reason);
+}
+
+#[tokio::test]
+async fn templates_that_have_no_further_candidate_are_not_asked_again() {
+    let mut test = setup().await;
+    let source = PatchSource::Agent(Box::new(crate::agents::templates::TemplateAgent));
+    test.setup.agents = vec![NamedAgent { name: "templates".to_owned(), source }];
+    let error = failed(&test, ErrorClass::ModelFailure, RepairState::PatchGeneration);
+    let result = run(&test.setup, &error).await;
+    assert_eq!(result.event, Some(RepairEvent::Unrecoverable), "{}", result.reason);
+    assert!(result.reason.contains("no agent is left"), "{}", result.reason);
+}
+
+#[tokio::test]
+async fn the_lack_of_a_proof_comes_before_what_ended_the_run() {
+    let mut test = setup().await;
+    test.answer(Ok(proposals(&[])));
+    let mut error = failed(&test, ErrorClass::ModelFailure, RepairState::PatchGeneration);
+    error.proof = Some(ProofFacts { clean_build: false, ..proof_facts() });
+    error.error.as_mut().unwrap().retries = MAX_RETRIES;
+    let result = run(&test.setup, &error).await;
+    let lack = "not proven: a clean build of base and patch gave another image; then: it failed";
+    assert!(result.reason.starts_with(lack), "{}", result.reason);
 }
 
 #[tokio::test]

@@ -54,6 +54,7 @@ fn lower(raw: RawTask, findings: &Findings) -> Option<RepairTask> {
         goal: goal?,
         repo: path(raw.repo).unwrap_or_else(|| PathBuf::from(".")),
         board: raw.board?.value,
+        screen_on: raw.screen_on.map(|place| place.value),
         plan: path(raw.plan)?,
         held_out: path(raw.held_out),
         mode: raw.mode.map_or(ExecutionMode::Ci, |mode| mode.value),
@@ -82,7 +83,7 @@ fn lower_build(raw: RawBuild, findings: &Findings) -> Option<BuildTask> {
         PathBuf::from(artifact.value)
     });
     let timeout = timeout(raw.timeout, findings);
-    Some(BuildTask { command: command?, artifact: artifact?, timeout })
+    Some(BuildTask { command: command?, artifact, timeout })
 }
 
 fn lower_limits(raw: RawLimits, preset: Preset, findings: &Findings) -> RepairLimits {

@@ -136,6 +136,7 @@ fn command(name: &str, agent: &Located<RawAgent>, findings: &Findings) -> Option
         command: argv,
         timeout: timeout(raw.timeout, findings),
         env: values(raw.env),
+        micro_usd_per_call: raw.usd_per_call.map(|usd| usd.value.0),
     })
 }
 
@@ -149,6 +150,11 @@ fn http(name: &str, agent: &Located<RawAgent>, findings: &Findings) -> Option<Ag
         let help = "remove it; the variable with the key is named by `key-env`";
         let message = "`env` is no setting of a model behind HTTP";
         findings.add("task::agent-key", env.at(), message, help);
+    }
+    if let Some(price) = raw.usd_per_call {
+        let help = "remove it; write `usd-per-million-in` and `usd-per-million-out`";
+        let message = "`usd-per-call` is no setting of a model behind HTTP";
+        findings.add("task::agent-key", price.at(), message, help);
     }
     let url = match &raw.url {
         Some(text) => match text.value.parse::<WebAddress>() {

@@ -24,6 +24,9 @@ toml_table! {
         repo: String = optional,
         /// A place or a board.
         board: String = required,
+        /// An emulated place of the same board, on which candidates are tried before `board`, a real
+        /// one, is flashed with one that passes there.
+        screen_on as "screen-on": String = optional,
         /// Plan with the tests that must pass, relative to the task file.
         plan: String = required,
         /// Plan that decides at the end and that no agent sees.
@@ -49,14 +52,16 @@ toml_table! {
     pub(super) struct RawBuild {
         /// Program and arguments, run in the root of the repository; never a shell line.
         command: Vec<Located<String>> = required,
-        /// The image that it makes, relative to the repository.
-        artifact: String = required,
+        /// The image that it makes, relative to the repository; the only executable ELF file that a
+        /// build makes if left out.
+        artifact: String = optional,
         /// How long it may take; 10m if left out.
         timeout: Duration = optional,
     }
     /// An agent. One that is a program has `command`; one that is asked by HTTP has `url`.
     pub(super) struct RawAgent {
-        /// Program and arguments; `{bundle}` stands for the folder with the evidence.
+        /// Program and arguments; `{bundle}` stands for the folder with the evidence, `{usage}` for a
+        /// file into which the program may write what it has used.
         command: Vec<Located<String>> = optional,
         /// How long one proposal may take; 10m if left out.
         timeout: Duration = optional,
@@ -82,6 +87,9 @@ toml_table! {
         usd_per_million_in as "usd-per-million-in": Dollars = optional,
         /// Price of a million tokens of the answer in US dollars; 0 if left out.
         usd_per_million_out as "usd-per-million-out": Dollars = optional,
+        /// Price of an answer of a program in US dollars, which counts where the program does not write
+        /// another one to `{usage}`.
+        usd_per_call as "usd-per-call": Dollars = optional,
     }
     /// Where the run ends at the latest.
     pub(super) struct RawLimits {

@@ -12,6 +12,7 @@ version = 1
 goal = "the boot test passes"
 repo = "."
 board = "microbit"
+screen-on = "emulated"
 plan = "plan.toml"
 held-out = "held.toml"
 mode = "auto"
@@ -25,6 +26,7 @@ timeout = "2m"
 command = ["./fix.sh", "{bundle}"]
 timeout = "5m"
 env = ["FIXER_TOKEN"]
+usd-per-call = 0.07
 [agent.large]
 url = "https://models.lab/api/"
 dialect = "anthropic"
@@ -68,6 +70,7 @@ fn every_key_is_read() {
         command: vec!["./fix.sh".to_owned(), "{bundle}".to_owned()],
         timeout: Duration::from_secs(300),
         env: vec!["FIXER_TOKEN".to_owned()],
+        micro_usd_per_call: Some(70_000),
     };
     let large = AgentHttp {
         name: "large".to_owned(),
@@ -100,6 +103,7 @@ fn every_key_is_read() {
             goal: "the boot test passes".to_owned(),
             repo: ".".into(),
             board: "microbit".to_owned(),
+            screen_on: Some("emulated".to_owned()),
             plan: "plan.toml".into(),
             held_out: Some("held.toml".into()),
             mode: ExecutionMode::Auto,
@@ -107,7 +111,7 @@ fn every_key_is_read() {
             agents,
             build: BuildTask {
                 command: ["make", "-C", "fw"].map(str::to_owned).into(),
-                artifact: "fw/out/app.elf".into(),
+                artifact: Some("fw/out/app.elf".into()),
                 timeout: Duration::from_secs(120),
             },
             limits,
@@ -156,6 +160,10 @@ fn each_mistake_is_named_with_a_way_out() {
         (with("command:fixer", "http:fixer"), "write \"command:fixer\" in `agents`"),
         (with("[agent.large]\n", "[agent.large]\ncommand = [\"x\"]\n"), "`command` and `url`"),
         (with("[agent.large]\n", "[agent.large]\nenv = [\"X\"]\n"), "named by `key-env`"),
+        (
+            with("[agent.large]\n", "[agent.large]\nusd-per-call = 1\n"),
+            "write `usd-per-million-in`",
+        ),
         (with("[agent.fixer]\n", "[agent.fixer]\nmodel = \"m\"\n"), "`model` is no setting"),
         (with("model = \"large-1\"\n", ""), "`[agent.large]` has no `model`"),
         (with("https://models", "ftp://models"), "begins with http:// or https://"),

@@ -19,6 +19,8 @@ pub struct RepairTask {
     pub repo: PathBuf,
     /// A place or a board.
     pub board: String,
+    /// An emulated place of the same board, on which candidates are tried before a real one is flashed.
+    pub screen_on: Option<String>,
     /// Plan with the tests that must pass.
     pub plan: PathBuf,
     /// Plan that decides at the end and that no agent sees.
@@ -42,8 +44,9 @@ pub struct RepairTask {
 pub struct BuildTask {
     /// Program and arguments.
     pub command: Vec<String>,
-    /// The image that it makes, relative to the repository.
-    pub artifact: PathBuf,
+    /// The image that it makes, relative to the repository; the only ELF file that it makes where there
+    /// is none.
+    pub artifact: Option<PathBuf>,
     /// How long it may take.
     pub timeout: Duration,
 }
@@ -72,6 +75,8 @@ pub struct AgentCommand {
     pub timeout: Duration,
     /// Variables that are passed on to it.
     pub env: Vec<String>,
+    /// What an answer costs where the program does not say it, in millionths of a US dollar.
+    pub micro_usd_per_call: Option<u64>,
 }
 
 /// A model behind HTTP.

@@ -163,7 +163,14 @@ impl Asked {
         let left = Usage { tokens: 100_000, micro_usd: 1_000_000 };
         let budget = AgentBudget { left, time: Duration::from_secs(30) };
         let (base, sources) = (String::new(), Arc::default());
-        let request = ProposalRequest { bundle, scratch, base, sources, budget };
+        let request = ProposalRequest {
+            bundle,
+            suspects: std::path::PathBuf::new(),
+            scratch,
+            base,
+            sources,
+            budget,
+        };
         let mut agent = HttpAgent::new(settings, |name| {
             (name == "MODEL_KEY").then(|| format!("{KEY}\n").into())
         });

@@ -4,11 +4,13 @@ use jig_model::exit;
 use serde::Serialize;
 
 use crate::convergence::TestCounts;
-use crate::journal::Usage;
-use crate::machine::RepairState;
-use crate::proof::{Confidence, Lack, ProofFacts, proven};
+use crate::journal::{Entry, EvidenceRef, Outcome, Row, Usage};
+use crate::localise::RankedSuspect;
+use crate::machine::{RepairEvent, RepairState, next};
+use crate::policy::Policy;
+use crate::proof::{Confidence, ProofFacts, lack_of_proof, proven};
 use crate::recovery::ErrorClass;
-use crate::run::Run;
+use crate::run::{Run, StepError};
 use crate::setup::RepairSetup;
 
 /// The result of a run, as `result.json` has it.
@@ -46,6 +48,14 @@ pub struct RepairDocument {
     pub iterations: u64,
     /// Runs of the plan with a candidate.
     pub tests: usize,
+    /// Tests that passed without a patch, and with the candidate that was tested last.
+    pub before: Option<TestCounts>,
+    /// See `before`.
+    pub after: Option<TestCounts>,
+    /// The first suspect lines of the last iteration.
+    pub suspects: Vec<RankedSuspect>,
+    /// What moved the run from state to state.
+    pub transitions: Vec<RepairTransition>,
     /// What the agents have used.
     pub usage: Usage,
     /// What the proof rests on.
@@ -91,16 +101,11 @@ pub fn warning(run: &Run) -> Option<String> {
         let some = counts.map(|TestCounts { passed, total }| format!("{passed} of {total}"));
         return Some(format!("only {} tests pass", some.unwrap_or_else(|| "some".to_owned())));
     };
-    proven(facts).err().map(|lacks| not_proven(&lacks))
+    lack_of_proof(facts)
 }
 
-fn not_proven(lacks: &[Lack]) -> String {
-    let lacks: Vec<_> = lacks.iter().map(ToString::to_string).collect();
-    format!("not proven: {}", lacks.join("; "))
-}
-
-/// Says what a person should look at behind the end of a run.
-pub fn look_at(name: &str, run: &Run) -> Vec<String> {
+/// Says what a person should look at behind the end of a run with this policy.
+pub fn look_at(name: &str, run: &Run, policy: &Policy) -> Vec<String> {
     let mut all = Vec::new();
     let branch = format!("{name}: jig repair log {name}, then jig repair fork {name}@SEQ");
     match (run.ended.unwrap_or(run.state), exit_code(run)) {
@@ -129,9 +134,25 @@ pub fn look_at(name: &str, run: &Run) -> Vec<String> {
             ));
         }
         (RepairState::Failure, exit::INCONCLUSIVE) => {
-            all.push(
-                "the task: there is no failure of the base that a patch could repair".to_owned(),
-            );
+            all.push(match run.error {
+                // The tests passed or were flaky, or the base passes meanwhile.
+                None => {
+                    "the task: there is no failure of the base that a patch could repair".to_owned()
+                }
+                Some(_) if base_passes(run) => {
+                    "the place: the base passes now, so what failed was not the code".to_owned()
+                }
+                Some(StepError { class: ErrorClass::Timeout, .. }) => {
+                    "the limit of time: it ended the run before it was known whether the tests fail \
+                     without a patch"
+                        .to_owned()
+                }
+                Some(_) => format!(
+                    "what ended the run before it was known whether the tests fail without a \
+                     patch: {}",
+                    run.why
+                ),
+            });
         }
         (RepairState::Failure, _) => {
             all.push(
@@ -146,10 +167,63 @@ pub fn look_at(name: &str, run: &Run) -> Vec<String> {
             "the proposals that were refused ({refused}): the log of the run says why"
         ));
     }
+    if !policy.sandbox {
+        all.push(
+            "what was built: the policy has `sandbox = false`, so each build of a patch could write \
+             and send what you can"
+                .to_owned(),
+        );
+    }
     all
 }
 
-pub(super) fn document(setup: &RepairSetup, run: &Run, repaired: bool) -> RepairDocument {
+/// A change of the state of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RepairTransition {
+    /// Row of the journal.
+    pub seq: u64,
+    /// When, in the form of RFC 3339, in UTC.
+    pub time: String,
+    /// The state that the run left.
+    pub from: RepairState,
+    /// What moved it.
+    pub event: RepairEvent,
+    /// The state that it came to.
+    pub to: RepairState,
+    /// Why.
+    pub reason: String,
+    /// What it rests on.
+    pub evidence: Vec<EvidenceRef>,
+}
+
+/// Lists what moved a run from state to state.
+pub(super) fn transitions(rows: &[Row]) -> Vec<RepairTransition> {
+    let moved = rows.iter().filter_map(|row| {
+        let Entry::Outcome(Outcome { state, result, .. }) = &row.entry else { return None };
+        let event = result.event?;
+        Some(RepairTransition {
+            seq: row.seq,
+            time: crate::export::rfc3339(row.time_ms),
+            from: *state,
+            event,
+            // The fold has refused a journal with a row that is none.
+            to: next(*state, event).unwrap_or(*state),
+            reason: result.reason.clone(),
+            evidence: result.evidence.clone(),
+        })
+    });
+    moved.collect()
+}
+
+/// Suspect lines of a result document.
+const SUSPECTS: usize = 5;
+
+pub(super) fn document(
+    setup: &RepairSetup,
+    run: &Run,
+    repaired: bool,
+    (suspects, rows): (&[RankedSuspect], &[Row]),
+) -> RepairDocument {
     // What only shows a failure is no repair, and no beginning of one.
     let proposed = run.proposed.as_ref().filter(|proposed| !proposed.diagnostic);
     let diff = proposed.map(|proposed| setup.folder.patch(&proposed.patch));
@@ -166,7 +240,7 @@ pub(super) fn document(setup: &RepairSetup, run: &Run, repaired: bool) -> Repair
         state: run.state,
         why: run.why.clone(),
         warning: warning(run),
-        look_at: look_at(&setup.name, run),
+        look_at: look_at(&setup.name, run, &setup.policy),
         exit_code: exit_code(run),
         goal: run.contract.goal.clone(),
         failure: run.baseline.as_ref().map(|baseline| baseline.signature.clone()),
@@ -177,6 +251,10 @@ pub(super) fn document(setup: &RepairSetup, run: &Run, repaired: bool) -> Repair
         // What ends a run may be found out at the beginning of one more.
         iterations: run.iteration.min(run.contract.limits.iterations),
         tests: run.attempts.len(),
+        before: run.baseline.as_ref().map(|baseline| baseline.counts),
+        after: run.attempts.last().map(|last| last.counts),
+        suspects: suspects.iter().take(SUSPECTS).cloned().collect(),
+        transitions: transitions(rows),
         usage: run.usage,
         proof: run.proof.clone(),
         confidence,
@@ -188,8 +266,7 @@ pub(super) fn document(setup: &RepairSetup, run: &Run, repaired: bool) -> Repair
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::journal::FailedBaseline;
-    use crate::run::StepError;
+    use crate::journal::{FailedBaseline, StepResult};
     use crate::runs_for_tests::{attempt, begun, plan_run, proof_facts};
 
     /// Facts of a proof behind which the base passed or failed again.
@@ -211,12 +288,60 @@ mod tests {
         run
     }
 
+    fn seen(run: &Run) -> Vec<String> {
+        look_at("r", run, &Policy::default())
+    }
+
+    #[test]
+    fn an_end_before_the_baseline_says_what_caused_it() {
+        let why = "the repository does not build without a patch: no rule";
+        let ended = |class: Option<ErrorClass>| {
+            let run = run_that_ended(RepairState::Failure, |run| {
+                run.baseline = None;
+                run.why = why.to_owned();
+                run.error =
+                    class.map(|class| StepError { class, state: RepairState::Init, retries: 0 });
+            });
+            assert_eq!(exit_code(&run), exit::INCONCLUSIVE);
+            seen(&run).remove(0)
+        };
+        assert!(ended(Some(ErrorClass::UnhandledException)).ends_with(why));
+        assert!(ended(Some(ErrorClass::Timeout)).starts_with("the limit of time"));
+        assert!(ended(None).contains("no failure of the base"));
+    }
+
+    #[test]
+    fn builds_without_a_sandbox_are_named() {
+        let open = Policy::parse("policy.toml", "version = 1\nsandbox = false\n").unwrap();
+        let run = run_that_ended(RepairState::Failure, |_| ());
+        let named = |policy| look_at("r", &run, policy).iter().any(|one| one.contains("sandbox"));
+        assert!(named(&open) && !named(&Policy::default()));
+    }
+
+    #[test]
+    fn a_transition_tells_where_it_leads() {
+        let result = StepResult::of(RepairEvent::BuildFailed, "no");
+        let outcome = Outcome { state: RepairState::BuildRun, part: None, result };
+        let row = Row {
+            seq: 7,
+            time_ms: 1000,
+            entry: Entry::Outcome(outcome),
+            hash: crate::journal::Digest::default(),
+        };
+        let found = transitions(&[row]).remove(0);
+        assert_eq!(
+            (found.seq, found.from, found.to),
+            (7, RepairState::BuildRun, RepairState::ErrorRecovery)
+        );
+        assert_eq!((found.time.as_str(), found.reason.as_str()), ("1970-01-01T00:00:01Z", "no"));
+    }
+
     #[test]
     fn a_success_that_is_not_proven_has_a_warning_and_each_end_says_what_to_look_at() {
         use RepairState::{Aborted, Failure, Success};
         let proven = run_that_ended(Success, |run| run.proof = Some(facts(false)));
         assert_eq!(warning(&proven), None);
-        assert!(look_at("r", &proven)[0].contains("held-out"), "{:?}", look_at("r", &proven));
+        assert!(seen(&proven)[0].contains("held-out"), "{:?}", seen(&proven));
         let accepted = run_that_ended(Success, |run| {
             run.attempts.push(attempt("p", TestCounts { passed: 3, total: 4 }, Some("t:fail")));
         });
@@ -228,7 +353,7 @@ mod tests {
             (Aborted, "jig repair fork r@SEQ"),
             (Failure, "suspect lines"),
         ] {
-            let found = look_at("r", &run_that_ended(state, |_| ()));
+            let found = seen(&run_that_ended(state, |_| ()));
             assert!(found.len() == 1 && found[0].contains(said), "{state}: {found:?}");
         }
     }

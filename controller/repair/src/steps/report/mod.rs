@@ -16,7 +16,7 @@ use crate::proof::proven;
 use crate::run::Run;
 use crate::setup::RepairSetup;
 
-pub use document::{RepairDocument, exit_code, look_at, warning};
+pub use document::{RepairDocument, RepairTransition, exit_code, look_at, warning};
 
 pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
     // A run that was stopped stays a run that was stopped, whatever goes wrong here.
@@ -36,7 +36,6 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
     troubles.extend(made.and(removed).err().map(|error| chain(&error)));
     // The output of git passes through it.
     let _ = fs::remove_dir_all(setup.folder.scratch());
-    let document = document::document(setup, run, repaired);
     let suspects = setup.folder.read_json(&setup.folder.suspects(run.iteration));
     let suspects: Vec<RankedSuspect> = suspects.unwrap_or_default();
     let rows = Journal::open(setup.folder.path(), setup.redactor.clone());
@@ -44,6 +43,7 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
         troubles.push(chain(&error));
         Vec::new()
     });
+    let document = document::document(setup, run, repaired, (&suspects, &rows));
     // A patch is text: what is not was refused.
     let diff = document.diff.as_ref().and_then(|path| fs::read_to_string(path).ok());
     let parts = text::ReportParts {
