@@ -4,13 +4,14 @@
 //! in which git is given it. The text of a diff is hostile: every count is checked, and nothing is
 //! guessed. What git applies is written from what was read, so it is what was reviewed.
 
+mod error;
 mod identity;
 mod names;
 mod near;
 mod read;
 mod write;
 
-pub use read::PatchError;
+pub use error::PatchError;
 
 /// What stands in front of a line of a hunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

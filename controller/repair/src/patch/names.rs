@@ -1,6 +1,6 @@
 //! The names of a changed file, as the headers of a diff tell them.
 
-use super::read::PatchError;
+use super::error::PatchError;
 
 /// Paths of a file before and after a change; `None` for no file.
 pub(super) type Names = (Option<String>, Option<String>);

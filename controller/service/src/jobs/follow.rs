@@ -9,7 +9,7 @@ use jig_model::Fault;
 use jig_model::command::{LineError, MOST_LINE, WorkerLine};
 use tokio::time::sleep;
 
-use super::{Job, JobError};
+use super::job::{Job, JobError};
 
 /// Shortest and longest pause between two looks at the output: short for the answer to a command that
 /// takes some milliseconds, long for one that takes minutes.
@@ -85,7 +85,12 @@ pub struct JobFollower {
 }
 
 impl JobFollower {
-    pub(super) fn open(folder: &Path, offset: u64) -> Result<Self, JobFollowError> {
+    /// Follows a job from an offset of its output on.
+    ///
+    /// # Errors
+    /// Its files cannot be opened.
+    pub fn open(job: &Job, offset: u64) -> Result<Self, JobFollowError> {
+        let folder = &job.folder;
         let opened = |name: &str| {
             let path = folder.join(name);
             File::open(&path).map_err(|error| JobError::file("read", &path, error))
@@ -95,9 +100,7 @@ impl JobFollower {
         let failed = |error| JobError::file("read", &path, error);
         followed.lock_shared().map_err(failed)?;
         output.seek(SeekFrom::Start(offset)).map_err(failed)?;
-        let job = Job::in_folder(folder).ok_or_else(|| {
-            JobError::file("use", folder, io::Error::from(io::ErrorKind::InvalidInput))
-        })?;
+        let job = job.clone();
         Ok(Self {
             job,
             output,

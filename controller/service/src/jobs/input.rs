@@ -12,7 +12,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::unix::pipe;
 use tokio::time::{sleep, timeout};
 
-use super::Job;
+use super::job::Job;
 use crate::protocol::{LineReadError, LineReader};
 
 /// Most bytes of input in one order: a line of it is written at once (`PIPE_BUF`, 4096 bytes), so that
@@ -71,8 +71,9 @@ pub struct JobInputs {
 }
 
 impl JobInputs {
-    pub(super) fn new(job: Job, path: PathBuf) -> Self {
-        Self { job, path, pipe: None }
+    /// Names the way; nothing is opened yet.
+    pub fn of(job: &Job) -> Self {
+        Self { job: job.clone(), path: job.folder.join("input"), pipe: None }
     }
 
     /// Tells the job something.

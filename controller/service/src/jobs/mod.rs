@@ -23,6 +23,7 @@
 mod follow;
 mod id;
 mod input;
+mod job;
 mod store;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -30,4 +31,5 @@ pub(crate) mod tests;
 pub use follow::{JobFollowError, JobFollower, JobNews};
 pub use id::{JobId, NotJobId};
 pub use input::{JobInputs, JobOrder, JobOrders, MOST_JOB_INPUT, SendOrderError};
-pub use store::{Job, JobError, JobSpec, JobStore, WorkerProgram};
+pub use job::{Job, JobError, JobSpec};
+pub use store::{JobStore, WorkerProgram};

@@ -1,21 +1,19 @@
 //! The folder of jobs: begin, find, list and remove.
 
 use std::ffi::OsString;
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
-use std::io::{self, Read as _, Write as _};
+use std::fs::{self, DirBuilder, OpenOptions, TryLockError};
+use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use jig_drivers::process::{SpawnError, UnattendedRequest, start_unattended};
-use jig_model::Fault;
-use jig_model::command::{Command, WorkerLine};
+use jig_drivers::process::{UnattendedRequest, start_unattended};
 use nix::errno::Errno;
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
-use serde::{Deserialize, Serialize};
 
-use super::{JobFollowError, JobFollower, JobId, JobInputs};
+use super::JobId;
+use super::job::{Job, JobError, JobSpec};
 
 /// How long the folder of a job that has ended is kept: a caller that lost its connection over a
 /// weekend still gets its answer.
@@ -27,12 +25,6 @@ const MOST_KEPT: usize = 500;
 /// Marks a folder that is being built.
 const NEW_PREFIX: &str = ".new-";
 
-/// Longest `job.json`: the longest command, and some more.
-const MOST_SPEC: u64 = 3 << 20;
-
-/// How much of a job's output is looked at for the run that it makes, in bytes.
-const MOST_START: u64 = 16 << 10;
-
 /// The program that carries out jobs: this one.
 #[derive(Debug, Clone)]
 pub struct WorkerProgram {
@@ -42,72 +34,10 @@ pub struct WorkerProgram {
     pub args: Vec<OsString>,
 }
 
-/// What a job is.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct JobSpec {
-    /// The command.
-    pub command: Command,
-    /// Who asked for it; may hold any text.
-    pub by: String,
-    /// Whether it is cancelled when its callers have been gone for a while.
-    pub attached: bool,
-}
-
-/// Says why a job was not begun or found.
-#[derive(Debug, thiserror::Error)]
-pub enum JobError {
-    /// There is no such job.
-    #[error("there is no job {0}; jobs that have ended are kept for three days")]
-    Unknown(JobId),
-    /// A file of it cannot be used.
-    #[error("{what} {}", path.display())]
-    File {
-        /// What was tried: `write`.
-        what: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// Why, in the system's words.
-        source: io::Error,
-    },
-    /// What it is cannot be read.
-    #[error("{} does not say what the job is", path.display())]
-    Spec {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: serde_json::Error,
-    },
-    /// Its process cannot be started.
-    #[error("start the job's worker")]
-    Worker(#[from] SpawnError),
-}
-
-impl JobError {
-    /// Says who is to blame.
-    pub fn fault(&self) -> Fault {
-        match self {
-            Self::Unknown(_) => Fault::Usage,
-            Self::File { .. } | Self::Spec { .. } | Self::Worker(_) => Fault::Lab,
-        }
-    }
-
-    pub(super) fn file(what: &'static str, path: &Path, source: io::Error) -> Self {
-        Self::File { what, path: path.to_owned(), source }
-    }
-}
-
 /// A folder of jobs.
 #[derive(Debug, Clone)]
 pub struct JobStore {
     root: PathBuf,
-}
-
-/// A job, by its folder.
-#[derive(Debug, Clone)]
-pub struct Job {
-    id: JobId,
-    folder: PathBuf,
 }
 
 impl JobStore {
@@ -242,68 +172,6 @@ impl JobStore {
                 let _ = fs::remove_dir_all(&job.folder);
             }
         }
-    }
-}
-
-impl Job {
-    /// Names the folder of a job, as its worker is told it.
-    pub fn in_folder(folder: &Path) -> Option<Self> {
-        let id = folder.file_name()?.to_str()?.parse().ok()?;
-        Some(Self { id, folder: folder.to_owned() })
-    }
-
-    /// Returns its name.
-    pub fn id(&self) -> &JobId {
-        &self.id
-    }
-
-    /// Reads what it is.
-    ///
-    /// # Errors
-    /// Its file cannot be read, or says something else.
-    pub fn spec(&self) -> Result<JobSpec, JobError> {
-        let path = self.folder.join("job.json");
-        let text = jig_rig::store::read_whole(&path, MOST_SPEC)
-            .map_err(|error| JobError::file("read", &path, error))?;
-        serde_json::from_slice(&text).map_err(|source| JobError::Spec { path, source })
-    }
-
-    /// Reads the first lines of its output.
-    pub fn first_lines(&self) -> Vec<WorkerLine> {
-        let file = File::open(self.folder.join("out.jsonl"));
-        let mut start = Vec::new();
-        // A start that cannot be read has no lines.
-        let _ = file.and_then(|file| file.take(MOST_START).read_to_end(&mut start));
-        start.split(|&byte| byte == b'\n').map_while(|l| WorkerLine::from_line(l).ok()).collect()
-    }
-
-    /// Tells whether its process lives.
-    pub fn is_alive(&self) -> bool {
-        // Shared, so that two who ask at once do not take each other for the worker.
-        self.is_locked("lock", File::try_lock_shared)
-    }
-
-    /// Tells whether a process follows it.
-    pub fn is_followed(&self) -> bool {
-        self.is_locked("followed", File::try_lock)
-    }
-
-    fn is_locked(&self, name: &str, probe: fn(&File) -> Result<(), TryLockError>) -> bool {
-        let file = File::open(self.folder.join(name));
-        file.is_ok_and(|file| matches!(probe(&file), Err(TryLockError::WouldBlock)))
-    }
-
-    /// Follows it from an offset of its output on.
-    ///
-    /// # Errors
-    /// Its files cannot be opened.
-    pub fn follow(&self, offset: u64) -> Result<JobFollower, JobFollowError> {
-        JobFollower::open(&self.folder, offset)
-    }
-
-    /// Returns the way by which it is given input.
-    pub fn inputs(&self) -> JobInputs {
-        JobInputs::new(self.clone(), self.folder.join("input"))
     }
 }
 

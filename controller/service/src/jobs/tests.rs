@@ -41,7 +41,7 @@ fn id() -> JobId {
 
 /// Returns what a job says, and how it ends.
 async fn all(job: &Job, offset: u64) -> (Vec<(u64, WorkerLine)>, Option<String>) {
-    let (mut follower, mut lines) = (job.follow(offset).unwrap(), Vec::new());
+    let (mut follower, mut lines) = (JobFollower::open(job, offset).unwrap(), Vec::new());
     loop {
         match timeout(LIMIT, follower.next()).await.unwrap().unwrap() {
             JobNews::Line { next, line } => lines.push((next, *line)),
@@ -85,7 +85,7 @@ async fn orders_reach_a_worker_in_their_order_from_its_first_moment_on() {
     let jobs = JobStore::new(folder.path().to_owned());
     let script = format!("head -n 3 \"$2/input\" > \"$2/got\"; echo '{}'", answer());
     let job = jobs.begin(&id(), &spec(), &scripted(&script)).unwrap();
-    let mut inputs = job.inputs();
+    let mut inputs = JobInputs::of(&job);
     // The script has hardly begun.
     for order in [JobOrder::Input(b"hi".to_vec()), JobOrder::End, JobOrder::Cancel] {
         inputs.send(order).await.unwrap();
@@ -93,7 +93,7 @@ async fn orders_reach_a_worker_in_their_order_from_its_first_moment_on() {
     all(&job, 0).await;
     let got = std::fs::read_to_string(folder.path().join(job.id().as_str()).join("got")).unwrap();
     assert_eq!(got, "{\"input\":\"aGk=\"}\n\"end\"\n\"cancel\"\n");
-    let late = job.inputs().send(JobOrder::Cancel).await;
+    let late = JobInputs::of(&job).send(JobOrder::Cancel).await;
     assert!(matches!(late, Err(SendOrderError::Ended)), "{late:?}");
 }
 
@@ -104,11 +104,11 @@ async fn a_follower_is_known_while_it_lives() {
     let script = format!("head -n 1 \"$2/input\" > /dev/null; echo '{}'", answer());
     let job = jobs.begin(&id(), &spec(), &scripted(&script)).unwrap();
     assert!(job.is_alive() && !job.is_followed());
-    let follower = job.follow(0).unwrap();
+    let follower = JobFollower::open(&job, 0).unwrap();
     assert!(job.is_followed());
     drop(follower);
     assert!(!job.is_followed());
-    job.inputs().send(JobOrder::Cancel).await.unwrap();
+    JobInputs::of(&job).send(JobOrder::Cancel).await.unwrap();
     assert_eq!(all(&job, 0).await.1, None);
 }
 

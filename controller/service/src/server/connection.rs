@@ -32,7 +32,7 @@ use super::file_store::Uploads;
 use super::input_queue::InputQueues;
 use super::run_files;
 use super::streams::{StreamOut, follow_file, follow_job};
-use crate::jobs::{Job, JobId, JobOrder, JobSpec, MOST_JOB_INPUT, SendOrderError};
+use crate::jobs::{Job, JobId, JobInputs, JobOrder, JobSpec, MOST_JOB_INPUT, SendOrderError};
 use crate::protocol::{
     CallId, CancelJob, DescribePlace, DescribeRun, EndCall, EnvelopeError, FollowFile, FollowJob,
     Hello, HelloAnswer, Incoming, JobInput, JobSummary, LineReadError, LineReader, ListJobs,
@@ -366,7 +366,7 @@ impl RpcConnection {
         sleep(GRACE).await;
         for job in jobs.into_iter().filter(|job| job.is_alive() && !job.is_followed()) {
             tracing::info!(job = %job.id(), "a session without a caller is cancelled");
-            if let Err(error) = job.inputs().send(JobOrder::Cancel).await {
+            if let Err(error) = JobInputs::of(&job).send(JobOrder::Cancel).await {
                 tracing::warn!(error = chain(&error), "a session was not cancelled");
             }
         }

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use tokio::sync::{mpsc, oneshot};
 
-use crate::jobs::{Job, JobId, JobOrder, SendOrderError};
+use crate::jobs::{Job, JobId, JobInputs, JobOrder, SendOrderError};
 
 /// Most orders of a job that wait for its worker.
 const WAITING: usize = 16;
@@ -38,7 +38,7 @@ impl InputQueues {
 /// Begins a queue, which ends with the first order that the job does not take.
 fn begin(job: &Job) -> mpsc::Sender<Order> {
     let (queue, mut orders) = mpsc::channel::<Order>(WAITING);
-    let mut inputs = job.inputs();
+    let mut inputs = JobInputs::of(job);
     tokio::spawn(async move {
         while let Some((order, reply)) = orders.recv().await {
             let sent = inputs.send(order).await;

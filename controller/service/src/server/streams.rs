@@ -11,7 +11,7 @@ use tokio::time::sleep;
 
 use super::connection::refused;
 use super::run_files::{self, RunFileError};
-use crate::jobs::{Job, JobNews};
+use crate::jobs::{Job, JobFollower, JobNews};
 use crate::protocol::{
     CallId, FollowFile, FollowedFile, JobEnd, JobLine, Nothing, Outgoing, RequestError,
 };
@@ -43,7 +43,8 @@ pub(super) async fn follow_job(
     offset: u64,
     to: &StreamOut,
 ) -> Result<JobEnd, RequestError> {
-    let mut follower = job.follow(offset).map_err(|error| refused(&error, error.fault()))?;
+    let mut follower =
+        JobFollower::open(job, offset).map_err(|error| refused(&error, error.fault()))?;
     loop {
         match follower.next().await.map_err(|error| refused(&error, error.fault()))? {
             JobNews::Ended { crashed } => return Ok(JobEnd { crashed }),
