@@ -73,6 +73,7 @@ mod sandbox;
 mod serial;
 mod served;
 mod ssh;
+mod ssh_pipe;
 mod sshd;
 mod stranger;
 mod tidy;

@@ -11,6 +11,8 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
+use nix::sys::signal::Signal;
+
 use crate::workshop::{Started, Workshop, ran};
 
 /// What a console server says first to a client.
@@ -34,6 +36,18 @@ impl Connections {
             let _ = stream.shutdown(Shutdown::Both);
         }
     }
+
+    /// Sends a signal to the server process of each connection.
+    pub(crate) fn signal(&self, signal: Signal) {
+        for (_, server) in self.0.lock().unwrap().iter() {
+            server.signal(signal);
+        }
+    }
+
+    /// Returns how many there were.
+    pub(crate) fn count(&self) -> usize {
+        self.0.lock().unwrap().len()
+    }
 }
 
 impl Sshd {
@@ -44,7 +58,11 @@ impl Sshd {
 
     /// Starts a server at an address. Connections are accepted when this returns.
     pub(crate) fn start_at(workshop: &Workshop, address: impl ToSocketAddrs) -> Self {
-        let folder = workshop.path("ssh");
+        Self::start_with(workshop.path("ssh"), address, "")
+    }
+
+    /// Starts a server in a folder of its own, with more lines in its configuration.
+    pub(crate) fn start_with(folder: PathBuf, address: impl ToSocketAddrs, more: &str) -> Self {
         // Only its owner may write there, or the server accepts no key.
         fs::DirBuilder::new().mode(0o700).create(&folder).unwrap();
         for key in ["host", "user"] {
@@ -56,7 +74,7 @@ impl Sshd {
         let path = |name: &str| folder.join(name).display().to_string();
         let config = format!(
             "HostKey {}\nAuthorizedKeysFile {}\nUsePAM no\nStrictModes no\nPidFile none\n\
-             PasswordAuthentication no\nPermitRootLogin prohibit-password\n",
+             PasswordAuthentication no\nPermitRootLogin prohibit-password\n{more}",
             path("host"),
             path("user.pub")
         );
@@ -83,6 +101,23 @@ impl Sshd {
     /// Returns the connections, which change while the server runs.
     pub(crate) fn connections(&self) -> Connections {
         self.connections.clone()
+    }
+
+    /// Returns the port.
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Returns a file of the server: its keys are `host` and `user`, and `user.pub` lists the keys
+    /// that may log in.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// Returns the line that makes the server's key known, or that of another file beside it.
+    pub(crate) fn known_line(&self, key: &str) -> String {
+        let key = fs::read_to_string(self.file(key)).unwrap();
+        format!("[127.0.0.1]:{} {key}", self.port)
     }
 
     /// Returns the line of a rig file for a console that a remote program passes on.
