@@ -15,6 +15,7 @@ pub mod power;
 pub mod process;
 pub mod program;
 pub mod qemu;
+mod regular_file;
 pub mod reset;
 pub mod serial;
 

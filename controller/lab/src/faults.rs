@@ -1,6 +1,5 @@
 //! The faults that a run is asked to be made to fail by.
 
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,7 +14,7 @@ use jig_model::profile::BoardProfile;
 use jig_model::protocol::DriverFactory;
 use jig_model::rig_file::{Endpoint, Place};
 use jig_model::{ConsoleName, PlaceName};
-use jig_rig::store::{Clock, SystemClock};
+use jig_rig::store::{Clock, SystemClock, open_regular};
 
 /// Says why a fault cannot strike in a run. Always the caller's mistake.
 #[derive(Debug, thiserror::Error)]
@@ -70,7 +69,7 @@ impl Faults {
             has_transport(injection, place, profile)?;
             let Argument::File(path) = &injection.argument else { continue };
             // What else may be wrong with it is found when it is deployed.
-            File::open(path).map_err(|source| {
+            open_regular(path).map_err(|source| {
                 let fault = injection.to_string();
                 InjectError::Unreadable { fault, path: path.clone(), source }
             })?;

@@ -175,7 +175,7 @@ faults! {
         Console, Running at START, Takes::Bytes(64), "bytes", untraced;
     CorruptBytes = "corrupt-bytes", "bits of bytes are flipped",
         Console, Running at START, Takes::Bytes(16), "bytes", untraced;
-    GarbleConsole = "garble-console", "the port listens at another speed: garbage for text",
+    GarbleConsole = "garble-console", "the port listens at another speed: garbage for text, and errors that it counts",
         Console, Running at START, Takes::Time(ms(500)), "for how long";
     StealTty = "steal-tty", "another program opens the console's tty and reads what it can",
         Console, Running at START, Takes::Time(ms(1000)), "for how long";

@@ -12,6 +12,7 @@ use jig_model::rig_file::Place;
 use super::catalogue::FaultKind;
 use super::grammar::Argument;
 use super::injector::Injector;
+use crate::regular_file::read_regular;
 
 /// Stands before a board's flasher.
 pub(super) struct InjectedFlasher {
@@ -32,7 +33,7 @@ impl InjectedFlasher {
     ) -> Result<DeployReport, DriverError> {
         let (method, words) = match old {
             Argument::File(path) => {
-                let old = read(&path, &self.profile).await?;
+                let old = read(&path, &self.profile)?;
                 let report = self.flasher.deploy(&old).await?;
                 (report.method, format!("{} stays on the board", path.display()))
             }
@@ -111,13 +112,14 @@ fn method(profile: &BoardProfile, place: &Place) -> String {
     deploy.map_or("none", |deploy| deploy.method().as_str()).to_owned()
 }
 
-async fn read(path: &Path, profile: &BoardProfile) -> Result<Image, DriverError> {
+fn read(path: &Path, profile: &BoardProfile) -> Result<Image, DriverError> {
     let wrong = |why: &dyn std::error::Error| {
         let message = format!("use {} as the old image: {why}", path.display());
         DriverError::new(Cause::DeployFailed, message)
     };
     let source = ImageSource::of(path, Path::exists).map_err(|e| wrong(&e))?;
-    let bytes = tokio::fs::read(&source.path).await.map_err(|e| wrong(&e))?;
+    let bytes =
+        read_regular(&source.path, profile.image_file_limit()).map_err(|error| wrong(&error))?;
     let image = Image::parse_from(&source, &bytes, profile).map_err(|e| wrong(&e))?;
     // The emulator is started elsewhere.
     let path = std::path::absolute(&source.path).map_err(|e| wrong(&e))?;

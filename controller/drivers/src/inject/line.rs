@@ -40,6 +40,8 @@ pub(super) struct Mangled {
     pub(super) done: Vec<(usize, String)>,
     /// How many bytes the port counts as lost.
     pub(super) counted: u64,
+    /// How many characters the port counts as wrong.
+    pub(super) garbled: u64,
 }
 
 impl FaultyLine {
@@ -98,6 +100,7 @@ impl FaultyLine {
         for (fault, effect) in effects.iter_mut() {
             let done = effect.apply(bytes, dice);
             mangled.counted += done.counted;
+            mangled.garbled += done.garbled;
             mangled.done.extend(done.what.map(|what| (*fault, what)));
         }
         effects.retain(|(_, effect)| !effect.is_over());

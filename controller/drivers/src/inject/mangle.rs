@@ -30,6 +30,8 @@ pub(super) struct LineDamage {
     pub(super) what: Option<String>,
     /// So many bytes are missing, and the port knows.
     pub(super) counted: u64,
+    /// So many characters came with errors, which the port counts.
+    pub(super) garbled: u64,
 }
 
 /// What a receiver reads that samples at a wrong speed: runs of equal bits. Text at a tenth
@@ -47,7 +49,7 @@ impl LineEffect {
             Self::Away | Self::Cut | Self::Delay(_) => return LineDamage::default(),
             Self::Overrun(left) => {
                 let what = Some(format!("{left} bytes overrun the port, from here on"));
-                return LineDamage { what, counted: lose(left, bytes) };
+                return LineDamage { what, counted: lose(left, bytes), garbled: 0 };
             }
             Self::Drop(left) => {
                 let what = Some(format!("{left} bytes are dropped, from here on"));
@@ -67,14 +69,15 @@ impl LineEffect {
                 for byte in bytes.iter_mut() {
                     *byte = RUNS[dice.roll() as usize % RUNS.len()];
                 }
-                Some("bytes come as garbage, from here on".to_owned())
+                let what = Some("bytes come as garbage, from here on".to_owned());
+                return LineDamage { what, counted: 0, garbled: bytes.len() as u64 };
             }
             Self::HideId(filter) => {
                 let hidden = filter.filter(bytes);
                 hidden.then(|| "the line with the build id was hidden".to_owned())
             }
         };
-        LineDamage { what, counted: 0 }
+        LineDamage { what, counted: 0, garbled: 0 }
     }
 
     /// Tells whether nothing is left to do.
@@ -180,7 +183,8 @@ mod tests {
         let bits = flipped.iter().zip(b"hello").map(|(a, b)| (a ^ b).count_ones());
         assert_eq!((bits.collect::<Vec<_>>(), over), (vec![1, 1, 1, 0, 0], true));
         assert!(done.what.is_some());
-        let (noise, ..) = applied(LineEffect::Garble, &[b'a'; 64]);
+        let (noise, done, _) = applied(LineEffect::Garble, &[b'a'; 64]);
+        assert_eq!(done.garbled, 64);
         assert!(std::str::from_utf8(&noise).is_err());
         let (same, done, _) = applied(LineEffect::Away, b"hello");
         assert_eq!((same.as_slice(), done), (&b"hello"[..], LineDamage::default()));

@@ -27,6 +27,8 @@ pub(super) struct FaultyTransport {
     late: VecDeque<(Instant, Vec<u8>)>,
     alarm: Option<Pin<Box<Sleep>>>,
     event: Option<TransportEvent>,
+    /// Characters with errors that were not told of yet: a port tells of them behind their bytes.
+    garbled: u64,
     /// The other end was told to be away.
     away: bool,
     /// How the real transport has ended.
@@ -47,6 +49,7 @@ impl FaultyTransport {
             late: VecDeque::new(),
             alarm: None,
             event: None,
+            garbled: 0,
             away: false,
             end: None,
         }
@@ -111,6 +114,7 @@ impl FaultyTransport {
         if mangled.counted > 0 {
             self.event = Some(TransportEvent::Overrun(Some(mangled.counted)));
         }
+        self.garbled += mangled.garbled;
         match (late, self.late.back()) {
             _ if bytes.is_empty() => {}
             (Some((fault, time)), _) => {
@@ -137,6 +141,10 @@ impl Transport for FaultyTransport {
             self.take_due();
             if !self.out.is_empty() {
                 return Poll::Ready(Ok(self.hand_on(buf)));
+            }
+            if self.garbled > 0 && self.late.is_empty() {
+                self.event = Some(TransportEvent::Garbled(std::mem::take(&mut self.garbled)));
+                continue;
             }
             let condition = self.line.look(cx.waker(), false);
             if let Some(fault) = condition.cut {

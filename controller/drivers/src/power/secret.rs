@@ -2,12 +2,13 @@
 
 use std::ffi::OsString;
 use std::fmt;
-use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use jig_model::power::SecretSource;
+
+use crate::regular_file::open_regular;
 
 /// Longest secret, in bytes: no device takes more.
 const MAX_SECRET: u64 = 1024;
@@ -114,11 +115,8 @@ impl Secret {
 
 fn from_file(path: &Path) -> Result<String, SecretError> {
     let unread = |source| SecretError::Unread { path: path.to_owned(), source };
-    let file = File::open(path).map_err(unread)?;
+    let file = open_regular(path).map_err(unread)?;
     let about = file.metadata().map_err(unread)?;
-    if !about.is_file() {
-        return Err(unread(io::Error::other("it is no regular file")));
-    }
     let mode = about.mode() & 0o777;
     if mode & 0o077 != 0 {
         return Err(SecretError::Open { path: path.to_owned(), mode });

@@ -45,7 +45,7 @@ fn canaries(catalogue: &Catalogue) -> Vec<DoctorFinding> {
         let canary = catalogue.canary(place)?;
         let name = format!("canary {}", place.name);
         let path = canary.image.display();
-        Some(match std::fs::File::open(&canary.image) {
+        Some(match jig_rig::store::open_regular(&canary.image) {
             Ok(_) => DoctorFinding::ok(name, path.to_string()),
             Err(error) => {
                 let found = format!("{path} cannot be read: {error}");

@@ -17,7 +17,7 @@ use jig_rig::workflow::CancelToken;
 
 use super::ProbeCommandError;
 use super::board::{HeldBoard, Lasting};
-use super::target::{CommandTarget, read};
+use super::target::{CommandTarget, MAX_SYMBOLS, read};
 use crate::Lab;
 
 /// An attached board.
@@ -168,7 +168,7 @@ pub(super) fn image_of(
 ) -> Result<(Image, Payload), ProbeCommandError> {
     let wrong = |source| ProbeCommandError::Image { image: named.to_owned(), source };
     let source = ImageSource::of(named, Path::exists).map_err(wrong)?;
-    let bytes = read(&source.path)?;
+    let bytes = read(&source.path, profile.image_file_limit())?;
     let image = Image::parse_from(&source, &bytes, profile).map_err(wrong)?;
     let payload = Payload::read(image.format, &bytes).map_err(wrong)?;
     Ok((image, payload))
@@ -176,6 +176,6 @@ pub(super) fn image_of(
 
 /// Reads the names and lines of an image.
 pub(super) fn symbols_of(image: &Path) -> Result<Symbols, ProbeCommandError> {
-    Symbols::load(&read(image)?)
+    Symbols::load(&read(image, MAX_SYMBOLS)?)
         .map_err(|source| ProbeCommandError::NoNames { image: image.to_owned(), source })
 }

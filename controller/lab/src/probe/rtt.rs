@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use super::ProbeCommandError;
 use super::port::{Port, PortDone};
-use super::target::read;
+use super::target::{MAX_SYMBOLS, read};
 
 /// How long a program may take to set its channels up.
 const APPEARS_WITHIN: Duration = Duration::from_secs(10);
@@ -37,7 +37,7 @@ pub(super) struct RttWish {
 }
 
 pub(super) async fn rtt(port: &Port, wish: RttWish, input: mpsc::Receiver<Vec<u8>>) -> PortDone {
-    let elf = wish.image.as_deref().map(read).transpose()?;
+    let elf = wish.image.as_deref().map(|image| read(image, MAX_SYMBOLS)).transpose()?;
     let table = elf.as_deref().map(DefmtTable::load).transpose()?.flatten();
     let ram = port.ram();
     let known = elf.as_deref().and_then(RttBlock::address_in);

@@ -50,12 +50,12 @@ impl<'c> CommandTarget<'c> {
     }
 }
 
-/// Most bytes of an image or core dump: the largest memory of a shipped board is 512 MiB, and
+/// Most bytes of a file with symbols: the largest memory of a shipped board is 512 MiB, and
 /// debug information takes some more.
-const MAX_FILE: u64 = 1 << 30;
+pub(super) const MAX_SYMBOLS: u64 = 1 << 30;
 
-/// Reads a file that the caller named.
-pub(super) fn read(path: &Path) -> Result<Vec<u8>, ProbeCommandError> {
-    read_whole(path, MAX_FILE)
+/// Reads a file that the caller named, of at most `limit` bytes.
+pub(super) fn read(path: &Path, limit: u64) -> Result<Vec<u8>, ProbeCommandError> {
+    read_whole(path, limit)
         .map_err(|source| ProbeCommandError::Unreadable { path: path.to_owned(), source })
 }

@@ -378,6 +378,13 @@ impl BoardProfile {
         regions.collect::<Vec<_>>().join(", ")
     }
 
+    /// Returns the largest size of an image file, in bytes: the memory and what an ELF file holds beside
+    /// it. Debug information of a large program in C++ or Rust takes 100 to 200 MiB.
+    pub fn image_file_limit(&self) -> u64 {
+        let memory = self.memory.iter().map(|region| region.size).fold(0, u64::saturating_add);
+        memory.saturating_add(256 << 20)
+    }
+
     /// Returns the primary console.
     pub fn primary_console(&self) -> &ConsoleName {
         &self.consoles[0].name

@@ -4,7 +4,7 @@
 //! Only the wait ends early; the judge sees the same observation as after the full time. A closed
 //! console ends every wait. A console that is quiet after lost bytes ends it, because such an
 //! attempt cannot pass. A console that is quiet after garbage ends it in the first attempt only;
-//! the retry has its full time.
+//! the retry has its full time. An emulator's console has garbage only where its transport reports it.
 
 use std::future::pending;
 use std::time::Duration;
@@ -66,11 +66,12 @@ pub(super) async fn quiet_in_vain(
     let Some(line) = board.lines.get(console) else { return pending().await };
     let mut state = line.handle.state();
     loop {
-        let gap = {
+        let (gap, reported) = {
             let state = state.borrow_and_update();
-            state.gaps > 0 && state.away.is_none() && state.attached
+            (state.gaps > 0 && state.away.is_none() && state.attached, state.garbled > 0)
         };
-        let garbled = progress.borrow_and_update().garbled && board.again;
+        let doubtful = board.again && (reported || !board.emulated);
+        let garbled = progress.borrow_and_update().garbled && doubtful;
         let quiet = async {
             if gap || garbled { sleep_until(Instant::now() + QUIET).await } else { pending().await }
         };
@@ -89,6 +90,15 @@ pub(super) fn found(board: &AttemptBoard) -> Option<ActionFailure> {
     // A loss comes first in any order of reports: after it nothing is tried again.
     let losses = facts.incidents.iter().filter(|i| matches!(i.kind, IncidentKind::Lost(_)));
     losses.chain(&facts.incidents).find_map(fatal)
+}
+
+/// Returns the same, apart from what the log of a console shows: that is judged at the end.
+pub(super) fn found_beside(board: &AttemptBoard, file: &str) -> Option<ActionFailure> {
+    let facts = board.facts();
+    let beside = |incident: &&Incident| {
+        !matches!(incident.kind, IncidentKind::Recognised(_)) || incident.range.file != file
+    };
+    facts.incidents.iter().filter(beside).find_map(fatal)
 }
 
 /// Returns why the target can do nothing more in this boot, if it ended by itself.

@@ -59,6 +59,8 @@ pub(super) struct AttemptBoard {
     pub(super) results: ConsoleName,
     /// Whether the test is attempted again if garbage on a console spoils this attempt.
     pub(super) again: bool,
+    /// Whether an emulator is the board, whose consoles alter no byte.
+    pub(super) emulated: bool,
     facts: watch::Sender<BoardFacts>,
     events: std::sync::Arc<dyn RunEventSink>,
 }
@@ -67,10 +69,10 @@ impl AttemptBoard {
     pub(super) fn new(
         lines: BTreeMap<ConsoleName, BoardConsole>,
         (primary, results): (ConsoleName, ConsoleName),
-        again: bool,
+        (again, emulated): (bool, bool),
         events: std::sync::Arc<dyn RunEventSink>,
     ) -> Self {
-        Self { lines, primary, results, again, facts: watch::Sender::default(), events }
+        Self { lines, primary, results, again, emulated, facts: watch::Sender::default(), events }
     }
 
     /// Returns the facts; reports block while the guard is held.

@@ -158,7 +158,7 @@ mod tests {
 
     fn board() -> AttemptBoard {
         let name: jig_model::ConsoleName = "uart0".parse().unwrap();
-        AttemptBoard::new(BTreeMap::new(), (name.clone(), name), false, Arc::new(Nobody))
+        AttemptBoard::new(BTreeMap::new(), (name.clone(), name), (false, true), Arc::new(Nobody))
     }
 
     fn stand(board: &AttemptBoard, time: Duration) {

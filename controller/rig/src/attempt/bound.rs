@@ -62,7 +62,8 @@ impl Bound {
             CapturedConsoles::start(profile, dir, number, &clock).map_err(AttemptError::Log)?;
         let lines = consoles.lines(dir, number);
         let primary = consoles.primary.clone();
-        let board = AttemptBoard::new(lines, (primary.clone(), primary), false, request.events);
+        let garbage = (false, place.is_emulated());
+        let board = AttemptBoard::new(lines, (primary.clone(), primary), garbage, request.events);
         let board = Arc::new(board);
         let protocols = request.factory.bind(BindContext {
             profile: Arc::clone(profile),

@@ -82,6 +82,12 @@ impl CapturedConsoles {
 }
 
 impl Closed {
+    /// Returns the first place behind an offset of a console where characters came with errors.
+    pub(crate) fn garbled_on(&self, console: &ConsoleName, behind: u64) -> Option<ByteRange> {
+        let ranges = self.garbled.iter().filter(|(name, _)| name == console);
+        ranges.map(|(_, range)| range).find(|range| range.start > behind).cloned()
+    }
+
     fn take(&mut self, name: &ConsoleName, state: LogState, file: String, paths: &LogPaths) {
         if let Some(error) = &state.error {
             let text = format!("the console's log could not be written: {error}");

@@ -2,7 +2,7 @@
 //!
 //! Owns what each event changes. Refuses to know which task reports it and which waits for it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jig_model::plan::PowerOp;
@@ -11,7 +11,7 @@ use jig_model::result::TestReport;
 use jig_model::{Cause, ConsoleName, Note};
 
 use super::expected_resets::ExpectedResets;
-use crate::console::{names_failure, tells_failure};
+use crate::console::{names_failure, tells_failure, tells_unexpected};
 use crate::judge::{ByteRange, ExpectedCrash, Incident, IncidentKind, Listened, Standstill};
 
 /// A boot that the plan started: where its output begins on each console.
@@ -34,8 +34,9 @@ pub(super) enum Observed {
     TargetBoot(Boot),
     /// An incident: an event that the plan did not cause.
     Incident(Incident),
-    /// A console showed something in a boot, counted from 1.
-    Shown { boot: usize, incident: Incident },
+    /// A console showed something in a boot, counted from 1. If it is a headline of a crash, its dump
+    /// begins at an offset of the log.
+    Shown { boot: usize, incident: Incident, dump: Option<u64> },
     /// The target ended the boot by itself.
     Exit { code: i32, incident: Incident },
     /// The plan waited for a report in a boot, counted from 1, and got it.
@@ -96,6 +97,10 @@ pub(super) struct BoardFacts {
     expected: Vec<ByteRange>,
     /// The parts of them that patterns spell out.
     spelled: Vec<ByteRange>,
+    /// Where the dump of each crash begins that is among the incidents.
+    dumps: Vec<(ByteRange, u64)>,
+    /// The dumps of crashes that the plan expected: the log, and where they begin.
+    expected_dumps: BTreeSet<(String, u64)>,
     /// The last text of this boot that was a crash, and that the plan expected.
     crash: Option<ByteRange>,
 }
@@ -124,7 +129,7 @@ impl BoardFacts {
                     self.incidents.push(incident);
                 }
             }
-            Observed::Shown { boot, incident } => {
+            Observed::Shown { boot, incident, dump } => {
                 // A log whose boot turns out to be over is read again from there.
                 let recognised = matches!(incident.kind, IncidentKind::Recognised(_));
                 let again = recognised && self.incidents.contains(&incident);
@@ -136,8 +141,11 @@ impl BoardFacts {
                     if boot == self.boots.len() {
                         self.crash = Some(expected);
                     }
+                    self.expect_dumps(dump.map(|at| (incident.range.file, at)));
                 } else if self.forgiven.is_none_or(|forgiven| boot > forgiven) {
+                    self.dumps.extend(dump.map(|at| (incident.range.clone(), at)));
                     self.incidents.push(incident);
+                    self.expect_dumps([]);
                 }
             }
             Observed::Exit { code, incident } => {
@@ -169,13 +177,18 @@ impl BoardFacts {
             Observed::Listened(listened) => self.listened = Some(listened),
             Observed::Expected { text, spelled } => {
                 self.spelled.extend(spelled);
-                let mut incidents = std::mem::take(&mut self.incidents);
-                let before = incidents.len();
-                incidents.retain(|incident| !self.expects(incident, &text));
-                if incidents.len() < before {
+                let (crashes, others): (Vec<_>, _) = std::mem::take(&mut self.incidents)
+                    .into_iter()
+                    .partition(|incident| self.expects(incident, &text));
+                if !crashes.is_empty() {
                     self.crash = Some(text.clone());
                 }
-                self.incidents = incidents;
+                self.incidents = others;
+                let dumps = crashes.iter().filter_map(|crash| {
+                    Some((crash.range.file.clone(), self.dump_of(&crash.range)?))
+                });
+                let dumps: Vec<_> = dumps.collect();
+                self.expect_dumps(dumps);
                 self.expected.push(text);
             }
         }
@@ -191,6 +204,22 @@ impl BoardFacts {
         };
         let spelled = || self.spelled.iter().filter(within).any(|part| names_failure(&part.text));
         is_crash_in(incident, text) && (!tells_failure(&range.text) || spelled())
+    }
+
+    fn dump_of(&self, headline: &ByteRange) -> Option<u64> {
+        self.dumps.iter().find(|(known, _)| known == headline).map(|&(_, dump)| dump)
+    }
+
+    /// Takes the other headlines of crashes that the plan expected off the incidents.
+    fn expect_dumps(&mut self, dumps: impl IntoIterator<Item = (String, u64)>) {
+        self.expected_dumps.extend(dumps);
+        let mut incidents = std::mem::take(&mut self.incidents);
+        incidents.retain(|Incident { kind, range }| {
+            let unwanted = tells_failure(&range.text) || tells_unexpected(&range.text);
+            let dump = self.dump_of(range).filter(|_| is_crash(kind) && !unwanted);
+            !dump.is_some_and(|dump| self.expected_dumps.contains(&(range.file.clone(), dump)))
+        });
+        self.incidents = incidents;
     }
 
     fn begin(&mut self, boot: Boot) {
@@ -291,17 +320,21 @@ impl BoardFacts {
     }
 }
 
-/// Tells whether an incident is a crash that a console shows within a text.
-fn is_crash_in(incident: &Incident, text: &ByteRange) -> bool {
-    let Incident { kind, range } = incident;
-    let crash = match kind {
+/// Tells whether an incident is a crash that a console shows.
+fn is_crash(kind: &IncidentKind) -> bool {
+    match kind {
         IncidentKind::Recognised(cause) => !matches!(
             cause,
             Cause::BootLoop | Cause::OutputFlood | Cause::UnexpectedReset | Cause::AssertFailed
         ),
         _ => false,
-    };
-    crash && range.file == text.file && range.start < text.end && text.start < range.end
+    }
+}
+
+/// Tells whether an incident is a crash that a console shows within a text.
+fn is_crash_in(incident: &Incident, text: &ByteRange) -> bool {
+    let Incident { kind, range } = incident;
+    is_crash(kind) && range.file == text.file && range.start < text.end && text.start < range.end
 }
 
 #[cfg(test)]
@@ -319,7 +352,7 @@ mod tests {
     }
 
     fn shown(boot: usize) -> Observed {
-        Observed::Shown { boot, incident: incident(IncidentKind::Lockup) }
+        Observed::Shown { boot, incident: incident(IncidentKind::Lockup), dump: None }
     }
 
     fn boot() -> Observed {
@@ -373,7 +406,8 @@ mod tests {
                 spelled: vec![range(start, end, word)],
             };
             for first in [true, false] {
-                let shown = Observed::Shown { boot: 1, incident: incident.clone() };
+                let incident = incident.clone();
+                let shown = Observed::Shown { boot: 1, incident, dump: Some(0) };
                 let expected = expected.clone();
                 let both = if first { [shown, expected] } else { [expected, shown] };
                 let facts = after([boot()].into_iter().chain(both));

@@ -114,6 +114,9 @@ pub struct AttemptEnd {
 pub struct Believed {
     /// The verdict.
     pub verdict: Verdict,
+    /// Whether the transport itself reported characters with errors: then what is missing may be lost,
+    /// and else the firmware may have printed the garbage.
+    pub reported: bool,
     /// Whether garbage came last: what is missing may be lost in it.
     pub garbage_last: bool,
     /// A readable line that looks like a failed test or a crash, though no format and no signature
@@ -138,8 +141,8 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
     }
     let lines = consoles.lines(request.dir, request.attempt);
     let named = (consoles.primary.clone(), results_console);
-    let board =
-        Arc::new(AttemptBoard::new(lines, named, request.again, Arc::clone(&request.events)));
+    let garbage = (request.again, request.place.is_emulated());
+    let board = Arc::new(AttemptBoard::new(lines, named, garbage, Arc::clone(&request.events)));
     for (name, console) in &consoles.running {
         (request.opened)(name, console.handle());
     }
@@ -155,10 +158,12 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
         facts.boots.iter().filter_map(|boot| boot.get(&board.primary).copied()).collect()
     };
     let garbage_last = sights.results.garbage_goes_on;
+    let start = sights.results.output.0;
     let silent = sights.silent();
     let search = log_search(&request, reading.wanted, &board, &made, &mut sights);
     let reasons = Arc::clone(&request.patterns.compiled().await?.reasons);
     let observation = observe(&request, reading.wanted, &board, made, sights, &mut closed);
+    let reported = closed.garbled_on(&board.results, start + GLITCH).is_some();
     let mut observation = complete_lines(search.run.clone(), observation, reasons).await?;
     if reading.wanted && observation.report.format.is_none() {
         observation = most_like_a_result(search.run.clone(), observation).await?;
@@ -173,7 +178,7 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
         let trusted = judge(&Observation { garbage: None, ..observation.clone() });
         if trusted.cause != verdict.cause {
             let failure = search.failure().await?;
-            believed = Some(Believed { verdict: trusted, garbage_last, failure });
+            believed = Some(Believed { verdict: trusted, reported, garbage_last, failure });
         } else if verdict.cause.fault() == Some(Fault::Lab) {
             // Where the log is what failed, it shows nothing more.
             let searched = search.contradictions(observation.clone()).await;
@@ -397,12 +402,13 @@ fn observe(
     let Made { cancelled, failure, restarts, restarted_after, deployed, post_mortem, waited_to: _ } =
         made;
     let file_of = |name| board.lines.get(name).map(|line| line.file.clone()).unwrap_or_default();
-    let Sights { results: seen, others } = sights;
+    let Sights { results: mut seen, others } = sights;
     closed.events.drain(..).for_each(|event| board.emit(event));
     let (start, _) = seen.output;
-    let garbled = closed.garbled.drain(..).find_map(|(console, range)| {
-        (console == board.results && range.start > start + GLITCH).then_some(range)
-    });
+    let garbled = closed.garbled_on(&board.results, start + GLITCH);
+    // A pipe of an emulator alters no byte, so its firmware printed the garbage.
+    let trusted = request.place.is_emulated() && garbled.is_none();
+    let garbage = if trusted { None } else { seen.garbage.take().or(garbled) };
     let file = file_of(&board.results);
     let facts = board.facts().clone();
     let standstill = facts.standstill();
@@ -431,7 +437,7 @@ fn observe(
         elsewhere: elsewhere.collect(),
         earlier: earlier.collect(),
         cancelled,
-        garbage: seen.garbage.or(garbled),
+        garbage,
         output: ByteRange { file, start: seen.output.0, end: seen.output.1, text: String::new() },
         suspicious: None,
         begun_again: None,

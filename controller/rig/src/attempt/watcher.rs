@@ -19,7 +19,9 @@ use super::facts::Observed;
 use super::garbage::GarbageScanner;
 use super::identity::{IdentityScanner, MAX_LINE, id_in};
 use super::transport_watch::TransportWatch;
-use crate::console::{ExcusedCrash, Follow, Follower, LogState, Recogniser, Recognition};
+use crate::console::{
+    CrashDump, ExcusedCrash, Follow, Follower, LogState, Recogniser, Recognition,
+};
 use crate::judge::{ByteRange, Incident, IncidentKind, PrintedId};
 use crate::results::{ReadLines, ResultEvent, ResultParser};
 
@@ -91,6 +93,8 @@ pub(super) struct ConsoleWatcher {
     excusable_until: Option<BoardTimeout>,
     /// Crashes of this boot whose excuse was printed.
     excused: Vec<ExcusedCrash>,
+    /// The dump of the last crash of this boot.
+    dump: Option<CrashDump>,
     /// Where crashes were excused in all boots, and the text of the first.
     accepted: (Vec<Range<u64>>, Option<String>),
     garbage: GarbageScanner,
@@ -146,6 +150,7 @@ impl ConsoleWatcher {
             unread: Vec::new(),
             excusable_until: None,
             excused: Vec::new(),
+            dump: None,
             accepted: (Vec::new(), None),
             garbage: GarbageScanner::new(0),
             identity: compiled.identity.clone(),
@@ -222,6 +227,7 @@ impl ConsoleWatcher {
             self.begun += 1;
             self.recogniser.expect_boot(start, self.began.elapsed());
             self.follower.begin_boot(start);
+            self.dump = None;
             self.garbage = GarbageScanner::new(start);
             self.identity.restart();
             self.printed = None;
@@ -435,8 +441,26 @@ impl ConsoleWatcher {
         self.board.lines[&self.console].file.clone()
     }
 
-    fn report(&self, recognition: Recognition) {
+    /// Returns where the dump begins that a crash belongs to.
+    fn dump_of(&mut self, by: &str, headline: Range<u64>) -> u64 {
+        if let Some(dump) = &mut self.dump
+            && let Some(between) = dump.between(by, headline.start)
+        {
+            let mut bytes = vec![0; (between.end - between.start) as usize];
+            // A log that cannot be read is found by the next read of its bytes.
+            let read = self.follower.read_at(between.start, &mut bytes);
+            if read.is_ok_and(|len| len == bytes.len())
+                && dump.goes_on(by, headline.clone(), &bytes)
+            {
+                return dump.start();
+            }
+        }
+        self.dump.insert(CrashDump::new(by, headline)).start()
+    }
+
+    fn report(&mut self, recognition: Recognition) {
         let Recognition { cause, by, start, end, text } = recognition;
+        let dump = self.dump_of(&by, start..end);
         tracing::info!(%cause, by, console = %self.console, "recognised");
         self.board.emit(RunEvent::Recognised {
             cause,
@@ -447,7 +471,7 @@ impl ConsoleWatcher {
         });
         let range = ByteRange { file: self.file(), start, end, text };
         let incident = Incident { kind: IncidentKind::Recognised(cause), range };
-        self.board.alert(Observed::Shown { boot: self.begun, incident });
+        self.board.alert(Observed::Shown { boot: self.begun, incident, dump: Some(dump) });
     }
 
     fn awaited(&self) -> bool {

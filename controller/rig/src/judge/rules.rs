@@ -363,7 +363,7 @@ fn recognised(seen: &Observation) -> Option<Verdict> {
     });
     let (first, cause) = found.min_by_key(|(i, _)| (&i.range.file, i.range.start))?;
     let text = first.range.text.trim();
-    let rejected = if cause == Cause::AssertFailed { "the plan rejects this output: " } else { "" };
+    let rejected = if cause == Cause::AssertFailed { "this output is rejected: " } else { "" };
     Some(by_incident(first, cause, format!("{rejected}{text}")))
 }
 

@@ -98,10 +98,6 @@ pub(super) struct ReadImage {
 /// Images by the name the plan gives them; `None` is the command line's.
 pub(super) type ReadImages = BTreeMap<Option<PathBuf>, ReadImage>;
 
-/// Bytes of an image file beyond the board's memory: debug information of a large program in C++
-/// or Rust takes 100 to 200 MiB.
-const BESIDE_MEMORY: u64 = 256 << 20;
-
 /// Reads and checks every image that the plan deploys.
 pub(super) fn read(
     plan: &Plan,
@@ -145,9 +141,7 @@ pub(super) fn read_one(named: &Path, board: &BoardProfile) -> Result<ReadImage, 
     let source = ImageSource::of(named, Path::exists).map_err(unfit)?;
     let path = &source.path;
     let unreadable = |source| UnreadableImage { path: path.clone(), source };
-    let memory = board.memory.iter().map(|region| region.size).fold(0, u64::saturating_add);
-    let limit = memory.saturating_add(BESIDE_MEMORY);
-    let bytes = read_whole(path, limit).map_err(unreadable)?;
+    let bytes = read_whole(path, board.image_file_limit()).map_err(unreadable)?;
     let image = Image::parse_from(&source, &bytes, board).map_err(unfit)?;
     Ok(ReadImage { image, bytes })
 }

@@ -18,8 +18,8 @@
 //! as a whole, so another attempt would show nothing else. An attempt without the build id that its image announces may have run
 //! another image, so it does not count, and the next attempt decides alone. Garbage on a transport
 //! makes an attempt a rig failure, until it returns on a rig on which the known-good image has
-//! passed: then the firmware prints it. What such an attempt showed of a failure in readable text is
-//! kept: a retry that passes is `unconfirmed`.
+//! passed: then the firmware prints it. A retry that passes counts only if the transport reported
+//! errors and the readable text showed no failure; else it is `unconfirmed`.
 
 use jig_model::result::CaseStatus;
 use jig_model::{Cause, Note, Verdict, VerdictKind};
@@ -326,10 +326,14 @@ impl RetryPolicy {
     }
 }
 
-/// Tells whether an attempt with garbage on a transport showed a failure in readable text: a summary
-/// that counts failures, a line that looks like a failed test or a crash, or a report that began and
-/// stopped without garbage behind it. Text that never came shows nothing.
-fn shows_failure(Believed { verdict, garbage_last, failure }: &Believed) -> bool {
+/// Tells whether an attempt with garbage on a transport showed a failure. Where the transport reported
+/// nothing, the firmware may have printed the garbage, so what is missing counts. Else a failure in
+/// readable text does: a summary that counts failures, a line that looks like a failed test or a crash,
+/// or a report that began and stopped without garbage behind it. Text that never came shows nothing.
+fn shows_failure(Believed { verdict, reported, garbage_last, failure }: &Believed) -> bool {
+    if !reported && verdict.kind != VerdictKind::Pass {
+        return true;
+    }
     let began = verdict.tests.format.is_some() && !garbage_last;
     let stopped = began && (verdict.kind == VerdictKind::Fail || !verdict.tests.ended);
     verdict.cause == Cause::SummaryFailed || failure.is_some() || stopped
@@ -423,13 +427,15 @@ mod tests {
         /// The test is attempted on a transport with garbage; this is its cause without the
         /// garbage.
         Garbled(Cause),
+        /// The same, and the transport reports characters with errors.
+        Reported(Cause),
         /// The known-good image is run.
         Says(KnownGoodResult),
         /// The rig is recovered, by a known-good image's proof or without one.
         Recover { recovered: bool, vouched: bool },
     }
 
-    use Scene::{Garbled, Says, Test};
+    use Scene::{Garbled, Reported, Says, Test};
 
     const RECOVERED: Scene = Scene::Recover { recovered: true, vouched: true };
 
@@ -461,6 +467,15 @@ mod tests {
         }
     }
 
+    fn garbage() -> Verdict {
+        Verdict::of(Cause::OutputLost, "garbage")
+    }
+
+    fn believed(cause: Cause, reported: bool) -> Believed {
+        let verdict = Verdict::of(cause, "shown");
+        Believed { verdict, reported, garbage_last: false, failure: None }
+    }
+
     /// Plays one test out of a script that must fit; returns its verdict.
     fn turn(retries: &mut RetryPolicy, script: &mut impl Iterator<Item = Scene>) -> Verdict {
         retries.begin();
@@ -473,14 +488,12 @@ mod tests {
                 (NextAction::Again, Some(Test(cause))) => {
                     retries.attempted(Verdict::of(cause, "shown"), None)
                 }
-                (NextAction::Again, Some(Garbled(cause))) => retries.attempted(
-                    Verdict::of(Cause::OutputLost, "garbage"),
-                    Some(Believed {
-                        verdict: Verdict::of(cause, "shown"),
-                        garbage_last: false,
-                        failure: None,
-                    }),
-                ),
+                (NextAction::Again, Some(Garbled(cause))) => {
+                    retries.attempted(garbage(), Some(believed(cause, false)))
+                }
+                (NextAction::Again, Some(Reported(cause))) => {
+                    retries.attempted(garbage(), Some(believed(cause, true)))
+                }
                 (NextAction::Control, Some(Says(control))) => retries.controlled(verdict, control),
                 (NextAction::Recover, Some(Scene::Recover { recovered, vouched })) => {
                     retries.recovered(verdict, &ladder_ended(recovered, vouched))
@@ -531,8 +544,13 @@ mod tests {
             // One that passes and fails says nothing.
             (vec![Test(Hang), fickle(), Test(Hang), none()], Hang),
             (vec![Test(Hang), fickle(), Test(Passed)], Unconfirmed),
-            // Garbage blames the transport, until it returns on a good one.
-            (vec![Garbled(Hang), RECOVERED, Test(Passed)], Passed),
+            // Garbage blames the transport, until it returns on a good one. Without a report of the
+            // transport it excuses nothing that is missing.
+            (vec![Reported(Hang), RECOVERED, Test(Passed)], Passed),
+            (vec![Garbled(Hang), RECOVERED, Test(Passed)], Unconfirmed),
+            (vec![Garbled(NoResults), RECOVERED, Test(Passed)], Unconfirmed),
+            (vec![Garbled(ReportIncomplete), RECOVERED, Test(Passed)], Unconfirmed),
+            (vec![Garbled(IdentityMissing), RECOVERED, Test(Passed)], Passed),
             (vec![Garbled(TestFailed), RECOVERED, Garbled(TestFailed)], TestFailed),
             (vec![Garbled(Hang), RECOVERED, Garbled(Hang), good(), Garbled(Hang), good()], Hang),
         ] {
@@ -605,7 +623,7 @@ mod tests {
             let verdict = Verdict { tests, ..Verdict::of(cause, "it said so") };
             let text = "3 tests failed".to_owned();
             let failure = line.then(|| ByteRange { text, ..ByteRange::default() });
-            let believed = Believed { verdict, garbage_last, failure };
+            let believed = Believed { verdict, reported: true, garbage_last, failure };
             let doubt = Verdict::of(Cause::OutputLost, "garbage");
             let step = retries.attempted(doubt, Some(believed));
             assert_eq!(step.next, NextAction::Recover);
@@ -715,15 +733,11 @@ mod tests {
                     NextAction::Again => {
                         let (index, garbled) = shown.next().expect("an endless turn");
                         last = Cause::ALL[index];
-                        let shown = Verdict::of(last, "");
                         match garbled {
                             true => {
-                                let doubt = Verdict::of(Cause::OutputLost, "");
-                                let believed =
-                                    Believed { verdict: shown, garbage_last: false, failure: None };
-                                retries.attempted(doubt, Some(believed))
+                                retries.attempted(garbage(), Some(believed(last, false)))
                             }
-                            false => retries.attempted(shown, None),
+                            false => retries.attempted(Verdict::of(last, ""), None),
                         }
                     }
                     NextAction::Control => {

@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout};
 
 use super::unmatched::unmatched;
 use super::{Actions, compile};
-use crate::attempt::abort_condition::{abort_condition, found, quiet_in_vain};
+use crate::attempt::abort_condition::{abort_condition, found, found_beside, quiet_in_vain};
 use crate::attempt::board::{AttemptBoard, REASON};
 use crate::attempt::board_timeout::BoardTimeout;
 use crate::attempt::compiled_patterns::RunPatterns;
@@ -41,7 +41,7 @@ impl Actions<'_> {
         let file = board.lines.get(&console).map(|line| line.file.clone()).unwrap_or_default();
         let progress = self.watched.get(&console).cloned();
         let patterns = self.patterns;
-        let follower = self.cursor(&console)?;
+        let mut follower = self.cursor(&console)?;
         let (began, mut in_vain) = (Instant::now(), false);
         let outcome = loop {
             let quiet = async {
@@ -55,8 +55,15 @@ impl Actions<'_> {
                 biased;
                 failure = abort_condition(&board) => {
                     let patterns = (any_patterns, &any, &reject);
-                    let matched = self.awaited_crash(&console, &file, patterns).await;
-                    return matched.ok_or(failure);
+                    if let Some(matched) = self.awaited_crash(&console, &file, patterns).await {
+                        return Ok(matched);
+                    }
+                    // A headline may belong to a crash that was expected and is not recognised yet.
+                    if !self.caught_up(&console).await || found(&board).is_some() {
+                        return Err(failure);
+                    }
+                    follower = self.cursor(&console)?;
+                    continue;
                 }
                 outcome = expect(follower, &any, &reject, until) => outcome,
                 () = quiet => {
@@ -280,7 +287,21 @@ impl Actions<'_> {
         let reasons = reasons(self.patterns).await.ok()?;
         let follower = self.cursor(console).ok()?;
         board.report(expected_text(follower, file, (patterns, &matched), reasons));
-        found(&board).is_none().then_some(matched)
+        // What else the console shows may be awaited later, and is judged at the end.
+        found_beside(&board, file).is_none().then_some(matched)
+    }
+
+    /// Waits until the watcher of a console has read what was captured so far; tells whether it has.
+    async fn caught_up(&mut self, console: &ConsoleName) -> bool {
+        let (Some(line), Some(progress)) =
+            (self.board.lines.get(console), self.watched.get(console))
+        else {
+            return false;
+        };
+        let len = line.handle.state().borrow().len;
+        let mut progress = progress.clone();
+        let read = progress.wait_for(|now| now.processed >= len && !now.undecided);
+        timeout(CATCH_UP, read).await.is_ok_and(|read| read.is_ok())
     }
 
     pub(super) fn console(&self, name: Option<&ConsoleName>) -> ConsoleName {
@@ -339,6 +360,9 @@ async fn failed_wait(
 
 /// How long a crash handler may take to print the text that the plan expects of it, in board time.
 const HANDLER: Duration = Duration::from_millis(100);
+
+/// How long the watcher of a console may take to read on, a crash that may be excused included.
+const CATCH_UP: Duration = Duration::from_secs(2);
 
 /// Longest beginning of a crash report that belongs to a match in it: its headline and its reason.
 const REPORT: u64 = 2 * MAX_LINE as u64;

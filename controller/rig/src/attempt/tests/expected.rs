@@ -50,6 +50,71 @@ async fn the_reason_of_a_crash_belongs_to_it_and_other_lines_do_not() {
     }
 }
 
+/// Signatures of three headlines of one crash.
+fn headlines() -> String {
+    let line = |name: &str, line: &str| {
+        format!("[[fault]]\nname = \"{name}\"\nline = '{line}'\ncause = \"guest_panic\"\n")
+    };
+    line("usage", "USAGE FAULT") + &line("fatal", "FATAL ERROR") + &line("halt", "Halting system")
+}
+
+const DUMP: &str =
+    "up\nUSAGE FAULT\nr0: 0x00000003\nFATAL ERROR 36\nthread: 0x20000188\nHalting system\n";
+
+async fn judged_with_headlines(beats: Vec<Beat>, text: &str) -> Cause {
+    let bench = Bench::new(vec![beats]);
+    let profile = bench.profile.replacen("[limits]", &format!("{}[limits]", headlines()), 1);
+    Bench { profile, ..bench }.cause(text).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_expected_headline_excuses_the_others_of_its_dump() {
+    let other = DUMP.replace("r0: 0x00000003", "test 2 begins");
+    let twice = format!("{DUMP}{}", DUMP.replace("up\n", ""));
+    let unwanted = DUMP.replace("FATAL ERROR 36", "FATAL ERROR was unexpected");
+    for (output, awaited, cause) in [
+        (DUMP, "USAGE FAULT", Cause::ExpectationsMet),
+        (DUMP, "FATAL ERROR", Cause::ExpectationsMet),
+        (DUMP, "Halting system", Cause::ExpectationsMet),
+        (DUMP, "up", Cause::GuestPanic),
+        (&other, "FATAL ERROR", Cause::GuestPanic),
+        (&other, "USAGE FAULT", Cause::GuestPanic),
+        (&twice, "FATAL ERROR", Cause::GuestPanic),
+        (&unwanted, "USAGE FAULT", Cause::GuestPanic),
+    ] {
+        let text =
+            plan(&format!("{{ power = 'cycle' }}, {{ expect = ['{awaited}'], timeout = '1s' }}"));
+        let found = judged_with_headlines(vec![print(output)], &text).await;
+        assert_eq!(found, cause, "{output:?} {awaited}");
+    }
+}
+
+/// What decides are the bytes, and not how they arrived.
+#[tokio::test(start_paused = true)]
+async fn each_headline_of_a_crash_may_be_awaited_however_the_bytes_arrive() {
+    let waits = |texts: &[&str]| {
+        let waits: String = texts
+            .iter()
+            .map(|text| format!(", {{ expect = ['{text}'], timeout = '1s' }}"))
+            .collect();
+        plan(&format!("{{ power = 'cycle' }}{waits}"))
+    };
+    let separate = DUMP.replace("r0: 0x00000003", "test 2 begins");
+    for (output, texts, cause) in [
+        (DUMP, &["up", "USAGE FAULT", "FATAL ERROR", "Halting"][..], Cause::ExpectationsMet),
+        (&separate, &["USAGE FAULT", "FATAL ERROR"], Cause::ExpectationsMet),
+        (&separate, &["up", "test 2", "FATAL ERROR"], Cause::GuestPanic),
+    ] {
+        let text = waits(texts);
+        for cut in 0..output.len() {
+            let (head, tail) = output.split_at(cut);
+            let pieces = [head, tail].into_iter().filter(|piece| !piece.is_empty());
+            let beats = pieces.flat_map(|piece| [print(piece), Beat::Drain]).collect();
+            assert_eq!(judged_with_headlines(beats, &text).await, cause, "{texts:?} {cut}");
+        }
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_crash_is_expected_only_where_it_is_awaited() {
     // On another console, and in the boot of another expectation.

@@ -170,6 +170,8 @@ pub(crate) struct Bench {
     pub(crate) build_id: Option<&'static str>,
     pub(crate) command: Result<CommandEnd, Cause>,
     pub(crate) cancel: CancelToken,
+    /// The place of the board.
+    pub(crate) place: Place,
     /// Whether an attempt that garbage spoils is made again.
     pub(crate) again: bool,
     /// Whether the logs cannot be opened for reading once they have begun.
@@ -216,6 +218,7 @@ impl Bench {
             build_id: None,
             command: Ok(CommandEnd::Exited(0)),
             cancel: CancelToken::new(),
+            place: emulated(),
             again: false,
             unreadable: false,
             controls: false,
@@ -274,7 +277,7 @@ impl Bench {
         perform(AttemptRequest {
             attempt: 1,
             profile: self.profile(),
-            place: &Arc::new(emulated()),
+            place: &Arc::new(self.place.clone()),
             plan: &parse(plan),
             images: &BTreeMap::from([(None, image)]),
             factory,
@@ -314,6 +317,11 @@ impl Bench {
 pub(crate) fn emulated() -> Place {
     Place::new("fake".parse().unwrap(), "fake".parse().unwrap())
         .with_emulator(EmulatorPart::default())
+}
+
+/// Returns a place whose consoles are ports.
+pub(crate) fn wired() -> Place {
+    Place::new("fake".parse().unwrap(), "fake".parse().unwrap())
 }
 
 /// Builds a plan of one behaviour with these actions.

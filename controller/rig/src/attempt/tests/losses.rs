@@ -78,7 +78,7 @@ async fn garbage_ends_a_wait_early_only_where_the_test_is_made_again() {
     let noise = || Beat::Print(0, vec![0xf0; 64]);
     for (action, whole) in [("{ wait_for_results = true }", 30), ("{ expect = ['never'] }", 10)] {
         let text = plan(&format!("{{ power = 'cycle' }}, {action}"));
-        let with = |again, beats| Bench { again, ..Bench::new(vec![beats]) };
+        let with = |again, beats| Bench { again, place: wired(), ..Bench::new(vec![beats]) };
         let beats = || vec![print("hello\n"), noise()];
         assert_eq!(timed(&with(true, beats()), &text).await, (Cause::OutputLost, 2), "{action}");
         assert_eq!(
@@ -95,9 +95,26 @@ async fn garbage_ends_a_wait_early_only_where_the_test_is_made_again() {
         );
     }
     let late = vec![noise(), print("\n"), Beat::Pause(Duration::from_secs(1)), print(GREEN)];
-    let bench = Bench { again: true, ..Bench::new(vec![late]) };
+    let bench = Bench { again: true, place: wired(), ..Bench::new(vec![late]) };
     let text = plan("{ power = 'cycle' }, { wait_for_results = true }");
     assert_eq!(bench.cause(&text).await, Cause::Passed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_emulators_console_has_garbage_only_where_its_transport_reports_it() {
+    let text = plan("{ power = 'cycle' }, { wait_for_results = true }");
+    let noise = || vec![print("hello\n"), Beat::Print(0, vec![0xf0; 64])];
+    let reported = [noise(), vec![Beat::Drain, Beat::News(TransportEvent::Garbled(9))]].concat();
+    for (place, beats, cause, told) in [
+        (emulated(), noise(), Cause::NoResults, None),
+        (emulated(), reported, Cause::OutputLost, Some(true)),
+        (wired(), noise(), Cause::OutputLost, Some(false)),
+    ] {
+        let bench = Bench { again: true, place, ..Bench::new(vec![beats]) };
+        let end = bench.perform(&text).await.unwrap();
+        assert_eq!(end.verdict.cause, cause);
+        assert_eq!(end.believed.map(|believed| believed.reported), told, "{cause}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

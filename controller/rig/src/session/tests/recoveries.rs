@@ -9,7 +9,7 @@ use jig_model::event::BoardEvent;
 use jig_model::plan::Plan;
 use jig_model::protocol::{
     BindContext, BoxFuture, CheckReport, DriverError, DriverFactory, HealthCheck, Host, Power,
-    PowerState, ProcessLedger, Protocols,
+    PowerState, ProcessLedger, Protocols, TransportEvent,
 };
 use jig_model::recovery::{RecoveryEvent, RecoveryStep};
 use jig_model::rig_file::{Place, ProbePart};
@@ -442,8 +442,14 @@ async fn an_image_that_fails_now_and_then_does_not_accuse_the_rig() {
 }
 
 /// Prints a mixture that no text holds, and no report.
+/// The transport has counted characters with errors.
+fn reported() -> Beat {
+    Beat::News(TransportEvent::Garbled(6))
+}
+
 fn garbled() -> Bind {
-    Plays(vec![Beat::Print(0, b"hello \xf0\x0f\xe6\x18\x9e\x06 world\n".to_vec()), ends()])
+    let bytes = b"hello \xf0\x0f\xe6\x18\x9e\x06 world\n".to_vec();
+    Plays(vec![Beat::Print(0, bytes), Beat::Drain, reported(), ends()])
 }
 
 #[tokio::test]
@@ -473,7 +479,7 @@ async fn a_failure_in_text_beside_garbage_is_not_forgotten() {
         ("PANIC in task 2\n", Cause::Unconfirmed),
     ] {
         let bytes = [mixture, text.as_bytes()].concat();
-        let doubted = Plays(vec![Beat::Print(0, bytes), ends()]);
+        let doubted = Plays(vec![Beat::Print(0, bytes), Beat::Drain, reported(), ends()]);
         let record = Case::of(vec![doubted, Says(true), green()]).made().await;
         let verdict = record.verdict.unwrap();
         assert_eq!(verdict.cause, wanted, "{text:?}: {}", verdict.summary);

@@ -1,0 +1,140 @@
+//! Tells which crash headlines belong to one dump. Pure.
+//!
+//! # Design
+//! A system prints several headlines for one crash: the exception, the error, the panic, and registers
+//! between them. A plan that expects one of these expects the crash, so the others are no second one.
+//! A dump goes on as long as nothing but lines of a dump stands between two headlines: any other line
+//! was printed by a firmware that went on. A signature that comes again begins another crash.
+
+use std::ops::Range;
+
+use super::readable::readable;
+use super::suspicion::is_suspicious;
+
+/// Most bytes between two headlines of a dump: registers, a stack and a list of threads.
+pub(crate) const DUMP_REACH: u64 = 4096;
+
+/// Most bytes in front of a headline on its line: a time, a level and a tag.
+const MOST_IN_FRONT: usize = 256;
+
+/// Words of lines in a dump that hold no number and name no fault.
+const WORDS: &[&str] = &[
+    "backtrace",
+    "trace",
+    "registers",
+    "register",
+    "thread",
+    "task",
+    "isr",
+    "cpu",
+    "code",
+    "modules",
+    "hardware",
+    "reconstruct",
+    "gdb",
+    "halting",
+    "rebooting",
+    "misc",
+];
+
+/// The headlines of one dump.
+#[derive(Debug, Clone)]
+pub(crate) struct CrashDump {
+    /// Where the last headline ends.
+    end: u64,
+    /// Where the first one begins.
+    start: u64,
+    /// The signatures of the headlines.
+    by: Vec<String>,
+}
+
+impl CrashDump {
+    /// Begins with a headline of a signature.
+    pub(crate) fn new(by: &str, headline: Range<u64>) -> Self {
+        Self { end: headline.end, start: headline.start, by: vec![by.to_owned()] }
+    }
+
+    /// Returns where the first headline begins.
+    pub(crate) fn start(&self) -> u64 {
+        self.start
+    }
+
+    /// Returns what stands between the dump and a headline that may belong to it; nothing if it cannot.
+    pub(crate) fn between(&self, by: &str, start: u64) -> Option<Range<u64>> {
+        let near = start.saturating_sub(self.end) <= DUMP_REACH;
+        (near && !self.by.iter().any(|known| known == by)).then_some(self.end..start.max(self.end))
+    }
+
+    /// Adds a headline if nothing else than lines of a dump stands in front of it; tells whether it
+    /// was added.
+    pub(crate) fn goes_on(&mut self, by: &str, headline: Range<u64>, between: &[u8]) -> bool {
+        // The rest of the last headline's line, and what stands in front of this one on its line.
+        let lines = between.split(|byte| matches!(byte, b'\n' | b'\r'));
+        let lines: Vec<&[u8]> = lines.skip(1).collect();
+        let front = lines.last().is_some_and(|front| front.len() > MOST_IN_FRONT);
+        let whole = &lines[..lines.len().saturating_sub(1)];
+        let foreign = whole.iter().any(|line| !is_dump_line(&readable(line)));
+        if foreign || front {
+            return false;
+        }
+        self.end = self.end.max(headline.end);
+        self.by.push(by.to_owned());
+        true
+    }
+}
+
+/// Tells whether a line belongs to the dump of a crash: it is empty or indented, holds an address,
+/// looks like a crash, or has a word of dumps.
+fn is_dump_line(line: &str) -> bool {
+    let text = line.trim_ascii();
+    // An address in a function, as `foo+0x10/0x20`, too.
+    let address = text.contains("+0x");
+    if text.is_empty() || address || line.starts_with([' ', '\t']) || is_suspicious(text) {
+        return true;
+    }
+    let mut words =
+        text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    words.any(|word| {
+        let digits = word.strip_prefix("0x").unwrap_or(word);
+        let hex = digits.len() >= 4 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let address = hex && (digits.len() < word.len() || digits.len() >= 8);
+        address || WORDS.iter().any(|known| word.eq_ignore_ascii_case(known))
+    })
+}
+
+/// Tells whether a headline says that the test did not expect the crash.
+pub(crate) fn tells_unexpected(line: &str) -> bool {
+    let line = line.to_ascii_lowercase();
+    ["unexpected", "not expecting", ", expecting"].iter().any(|words| line.contains(words))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn goes_on(by: &str, between: &str) -> bool {
+        let mut dump = CrashDump::new("a", 0..10);
+        let start = 10 + between.len() as u64;
+        let between_at = dump.between(by, start);
+        let known = between_at.is_some_and(|range| range == (10..start));
+        known && dump.goes_on(by, start..start + 5, between.as_bytes())
+    }
+
+    #[test]
+    fn a_dump_goes_on_until_the_firmware_prints_another_line() {
+        for (by, between, wanted) in [
+            ("b", "\n", true),
+            ("b", ": of its line\r\n", true),
+            ("b", "\nr0/a1:  0x00000003  r1/a2:  0x00000000\n\n", true),
+            ("b", "\n[    1.0] Call trace:\n  foo+0x10\n[    1.0] Code: d503\n[    1.0] ", true),
+            ("b", "\nActive thread: 1 \"main\"\n", true),
+            ("b", "\n[ 1.0] pc : foo+0x0/0x10\n[ 1.0]  bar+0x4/0x8\n[ 1.0] ", true),
+            ("a", "\n", false),
+            ("b", "\nready\n", false),
+            ("b", "\nr0: 0x00000003\nstarting test 2\n", false),
+        ] {
+            assert_eq!(goes_on(by, between), wanted, "{between:?}");
+        }
+        assert!(!goes_on("b", &format!("\n{}", " \n".repeat(2048))));
+    }
+}
