@@ -15,9 +15,16 @@ use crate::failure::Failure;
 /// Options every command knows.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Common {
-    /// Rig file that says what this lab has, or a rig elsewhere: unix:SOCKET
+    /// Rig file that says what this lab has, or a rig elsewhere: ssh://[USER@]HOST[:PORT][/PATH/OF/JIG]
+    /// or unix:SOCKET
     #[arg(long, global = true, value_name = "RIG", env = "JIG_RIG", value_hint = ValueHint::FilePath)]
     pub(crate) rig: Option<RigName>,
+    /// Reach a rig over this SSH client instead of the built-in one, such as "ssh -F lab.conf"
+    #[arg(long, global = true, value_name = "COMMAND", env = "JIG_SSH_COMMAND")]
+    pub(crate) ssh_command: Option<String>,
+    /// Trust an SSH host that is not known yet, and remember its key
+    #[arg(long, global = true, env = "JIG_SSH_ACCEPT_NEW", value_parser = clap::builder::FalseyValueParser::new())]
+    pub(crate) ssh_accept_new: bool,
     /// Folder of the runs
     #[arg(long, global = true, value_name = "DIR", env = "JIG_RUNS", value_hint = ValueHint::DirPath)]
     pub(crate) runs: Option<PathBuf>,
@@ -43,7 +50,7 @@ impl Common {
     pub(crate) fn lab(&self) -> Result<LabConfig, Failure> {
         match &self.rig {
             None | Some(RigName::File(_)) => Ok(self.own_lab()),
-            Some(RigName::Socket(_)) => {
+            Some(RigName::Socket(_) | RigName::Ssh(_)) => {
                 let words = "this verb works on the rig of this host, not on one elsewhere";
                 Err(Failure::new(Fault::Usage, words).help("run it at the rig's host"))
             }
@@ -54,7 +61,7 @@ impl Common {
     pub(crate) fn own_lab(&self) -> LabConfig {
         let rig = match &self.rig {
             Some(RigName::File(file)) => Some(file.clone()),
-            None | Some(RigName::Socket(_)) => None,
+            None | Some(RigName::Socket(_) | RigName::Ssh(_)) => None,
         };
         LabConfig {
             rig,

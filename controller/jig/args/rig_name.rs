@@ -3,26 +3,35 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use jig_service::ssh::{SshTarget, SshTargetError};
+
 /// What `--rig` names.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) enum RigName {
     /// The rig file of this host.
     File(PathBuf),
     /// The socket of `jig serve`: `unix:PATH`.
     Socket(PathBuf),
+    /// The rig of another host: `ssh://HOST`.
+    Ssh(SshTarget),
 }
 
 /// Says that a text names no rig.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum NotRigName {
     #[error("a path is missing: unix:PATH")]
     NoPath,
+    #[error(transparent)]
+    Ssh(#[from] SshTargetError),
 }
 
 impl FromStr for RigName {
     type Err = NotRigName;
 
     fn from_str(text: &str) -> Result<Self, NotRigName> {
+        if text.starts_with("ssh://") {
+            return Ok(Self::Ssh(text.parse()?));
+        }
         match text.strip_prefix("unix:") {
             Some("") => Err(NotRigName::NoPath),
             Some(path) => Ok(Self::Socket(path.into())),

@@ -25,6 +25,7 @@ pub(crate) mod run;
 pub(crate) mod runs;
 mod runtime;
 pub(crate) mod serve;
+mod ssh_rig;
 mod stop;
 pub(crate) mod supervise;
 pub(crate) mod worker;

@@ -17,6 +17,7 @@ use tokio::sync::mpsc;
 use super::open_lab;
 use super::rpc::own_name;
 use super::runtime::until_signalled;
+use super::ssh_rig::SshConnect;
 use crate::args::{Common, RigName};
 use crate::failure::{Failure, chain};
 
@@ -34,6 +35,7 @@ impl OpenRig {
         let connect: Arc<dyn Connect> = match &common.rig {
             None | Some(RigName::File(_)) => return Ok(Self::Here(open_lab(common)?)),
             Some(RigName::Socket(path)) => Arc::new(SocketConnect(path.clone())),
+            Some(RigName::Ssh(target)) => Arc::new(SshConnect::new(common, target.clone())?),
         };
         // Only the folder of the runs is asked of this host's own files.
         let runs = Catalogue::load(&common.own_lab())?.runs_dir();

@@ -33,6 +33,6 @@ pub use account::{SshAccount, SshConfigFile};
 pub use end::{SshEnd, SshEnding};
 pub use error::{ShownKey, SshError};
 pub use options::SshOptions;
-pub use pipe::SshPipe;
+pub use pipe::{SshEndHandle, SshPipe};
 pub use target::{SshTarget, SshTargetError};
 pub use words::{WordsError, split_words};

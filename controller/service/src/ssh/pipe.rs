@@ -24,6 +24,17 @@ use super::session::{Purpose, START, SessionTask};
 use super::target::SshTarget;
 use super::words::shell_line;
 
+/// Tells how the program behind a pipe ends.
+#[derive(Clone)]
+pub struct SshEndHandle(watch::Receiver<Option<SshEnd>>);
+
+impl SshEndHandle {
+    /// Waits for the end; nothing if the pipe is dropped before. Cancel-safe.
+    pub async fn ended(&mut self) -> Option<SshEnd> {
+        self.0.wait_for(Option::is_some).await.ok().and_then(|end| end.clone())
+    }
+}
+
 /// Standard input and output of a program on another host.
 ///
 /// Reading ends where the program's output ends; if the connection is lost before, reading fails.
@@ -110,6 +121,11 @@ impl SshPipe {
     ) -> Result<Self, SshError> {
         let (stream, end, child) = command::start(client, target, command, ledger).await?;
         Ok(Self { stream, end, received: 0, _child: Some(child) })
+    }
+
+    /// Returns what tells how the program ends, also once the pipe is split in two.
+    pub fn end_handle(&self) -> SshEndHandle {
+        SshEndHandle(self.end.clone())
     }
 
     /// Waits until the program on the far side has ended or the connection is lost. Cancel-safe.
