@@ -6,7 +6,8 @@
 //! data, and a core that stands in one, or in what it has called, has failed.
 //!
 //! Functions in which a healthy program ends, too, are none of them: `exit`, `_exit` and plain loops.
-//! `abort` counts only where `exit` has not called it, as some run-time libraries do at each end.
+//! `abort` counts only where `exit` has not called it, as some run-time libraries do at each end. The
+//! order of the calls tells: where `abort` has called `_exit`, as that of newlib does, it counts.
 //!
 //! *The look at calls costs milliseconds*, so it is made only of an image that has such a function, and
 //! of a core that stands in one or at a jump within a few bytes, as a loop without end has it.
@@ -29,17 +30,20 @@ const FATAL: &[(&str, &[&str])] = &[
             "z_riscv_fatal_error",
             "assert_post_action",
             "k_fatal_halt",
+            "arch_system_halt",
         ],
     ),
     ("RIOT", &["core_panic", "panic_arch"]),
     ("NuttX", &["_assert", "up_assert", "up_irq_panic"]),
     ("ThreadX", &["_tx_thread_stack_error_handler"]),
-    ("Mbed", &["mbed_error", "mbed_halt_system", "mbed_assert_internal"]),
+    ("Mbed", &["mbed_error", "mbed_halt_system", "mbed_assert_internal", "mbed_die"]),
     ("ChibiOS", &["chSysHalt"]),
     ("RTX5", &["osRtxErrorNotify", "osRtxKernelErrorNotify"]),
     ("ESP-IDF", &["esp_system_abort", "panic_abort"]),
-    ("STM32Cube", &["Error_Handler", "assert_failed"]),
-    ("C", &["abort", "__assert_func", "__assert_fail", "__stack_chk_fail"]),
+    ("RT-Thread", &["rt_assert_handler"]),
+    ("embOS", &["OS_Error"]),
+    ("STM32Cube", &["Error_Handler", "_Error_Handler", "assert_failed"]),
+    ("C", &["abort", "__assert_func", "__assert_fail", "__aeabi_assert", "__stack_chk_fail"]),
     ("Rust", &["rust_begin_unwind"]),
     ("others", &["panic", "kernel_panic", "k_panic"]),
 ];
@@ -63,9 +67,13 @@ fn is_fatal(name: &str) -> bool {
 
 /// Finds the function in which a system has halted, innermost first, in the calls of a core.
 pub(crate) fn fatal_function(frames: &[StackFrame]) -> Option<&str> {
-    let names = || frames.iter().filter_map(|frame| frame.function.as_deref());
-    let ended = names().any(|name| ENDS.contains(&base(name)));
-    names().find(|name| is_fatal(name) && !(ended && base(name) == "abort"))
+    let names: Vec<&str> = frames.iter().filter_map(|frame| frame.function.as_deref()).collect();
+    let ends = |callers: &[&str]| callers.iter().any(|name| ENDS.contains(&base(name)));
+    let fatal = |(at, name): (usize, &&str)| {
+        is_fatal(name) && !(base(name) == "abort" && ends(&names[at + 1..]))
+    };
+    let at = names.iter().enumerate().position(fatal)?;
+    Some(names[at])
 }
 
 /// Tells whether a core that is at an address may stand in such a function of an image.
@@ -124,11 +132,14 @@ mod tests {
     fn a_healthy_end_is_no_fatal_halt() {
         for (calls, found) in [
             (&["vApplicationStackOverflowHook", "vTaskSwitchContext"][..], Some(0)),
-            (&["arch_system_halt", "k_sys_fatal_error_handler", "z_fatal_error"], Some(1)),
+            (&["arch_system_halt", "k_sys_fatal_error_handler", "z_fatal_error"], Some(0)),
+            (&["mbed_die", "main"], Some(0)),
             (&["halt", "__rustc::rust_begin_unwind", "core::panicking::panic"], Some(1)),
             (&["vAssertCalled.constprop.0", "main"], Some(0)),
             (&["abort", "raise_it", "main"], Some(0)),
             (&["abort", "exit", "_start"], None),
+            (&["_exit", "abort", "main"], Some(1)),
+            (&["_exit", "raise", "abort", "exit", "main"], None),
             (&["_exit", "exit", "main"], None),
             (&["prvIdleTask"], None),
             (&["main", "Reset_Handler"], None),

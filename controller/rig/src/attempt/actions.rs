@@ -61,6 +61,8 @@ pub(super) struct Actions<'a> {
     pub(super) cursors: BTreeMap<ConsoleName, (usize, Follower)>,
     /// The boot of the last complete report, and the number of reports of that boot so far.
     pub(super) heard: (usize, u32),
+    /// The ends of reports that the present wait for results has seen.
+    pub(super) ends: results::ReportEnds,
     /// Host commands so far; numbers their artefacts.
     pub(super) commands: u32,
     /// Whether the last action watched the target for a while after what it waited for.
@@ -138,6 +140,7 @@ impl Actions<'_> {
             ActionKind::ExpectReset { console, begins } => {
                 Some(self.cut_off_reset(console.as_ref(), begins.as_ref(), after))
             }
+            ActionKind::WaitForResults { .. } => self.repeated_reports(),
             _ => None,
         }
     }

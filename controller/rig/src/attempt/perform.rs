@@ -238,6 +238,7 @@ async fn make(
             deployed: None,
             cursors: BTreeMap::new(),
             heard: (0, 0),
+            ends: Default::default(),
             commands: 0,
             settled: false,
             settle: request.plan.settle.unwrap_or(request.profile.limits.settle),

@@ -2,7 +2,11 @@
 //!
 //! What a wait finds depends on the bytes alone and never on how they were cut, but for one thing: a
 //! prompt has no line end, so `$` also matches at the end of what was printed once nothing followed
-//! for [`PAUSE`]. Control sequences at that end, which switch a colour off, belong to no text. A match consumes up to its end; a wait that fails or is dropped consumes nothing.
+//! for [`PAUSE`]. Control sequences at that end, which switch a colour off, belong to no text. A match
+//! consumes up to its end; a wait that fails or is dropped consumes nothing.
+//!
+//! Where nothing followed for [`PAUSE`], and at the end of the wait, lines with control sequences are
+//! also searched as a reader sees them: without the sequences. Such a match is the line.
 //!
 //! At one offset a rejected pattern wins over an awaited one, unless it needs to see a
 //! further byte to be sure.
@@ -13,10 +17,10 @@ use jig_model::pattern::Pattern;
 use tokio::time::Instant;
 
 use super::follow::{Beyond, FollowError, Follower};
-use super::lines::text_len;
+use super::lines::{LineSplitter, RawLine, Span, plain, text_len};
 use super::queue::TransportEnd;
 use super::scan::{PatternSet, Scanner};
-use super::search::{Matched, locate};
+use super::search::{Capture, Matched, locate};
 
 /// Bytes of the last output that an error quotes: about three lines.
 const QUOTE: u64 = 200;
@@ -161,6 +165,9 @@ pub async fn expect(
         let beyond = match last_look {
             Some(limit) if wait.position < limit => Beyond::Bytes,
             Some(_) => {
+                if let Some((found, matched)) = wait.without_controls(follower)? {
+                    return wait.take(follower, found, matched);
+                }
                 return Err(ExpectError::TimedOut {
                     awaited: any.patterns().to_vec(),
                     after: began.elapsed(),
@@ -183,6 +190,9 @@ pub async fn expect(
                         if let Some(found) = wait.in_front_of_controls(follower)? {
                             return wait.conclude(follower, found);
                         }
+                        if let Some((found, matched)) = wait.without_controls(follower)? {
+                            return wait.take(follower, found, matched);
+                        }
                         looked_behind = Some(wait.position);
                         continue;
                     }
@@ -204,6 +214,9 @@ pub async fn expect(
                 tokio::task::yield_now().await;
             }
             (None, Beyond::Ended(end)) => {
+                if let Some((found, matched)) = wait.without_controls(follower)? {
+                    return wait.take(follower, found, matched);
+                }
                 return Err(ExpectError::Ended {
                     awaited: any.patterns().to_vec(),
                     end,
@@ -215,6 +228,7 @@ pub async fn expect(
     }
 }
 
+#[derive(Clone, Copy)]
 enum ExpectMatch {
     Wanted(usize),
     Refused(usize),
@@ -296,20 +310,81 @@ impl Wait<'_> {
         Ok(found)
     }
 
+    /// Searches the lines with control sequences, among the last ones, as a reader sees them.
+    fn without_controls(
+        &self,
+        follower: &Follower,
+    ) -> Result<Option<(ExpectMatch, Matched)>, FollowError> {
+        let from = self.from.max(self.position.saturating_sub(TAIL));
+        let mut output = vec![0; (self.position - from) as usize];
+        let len = follower.read_at(from, &mut output)?;
+        let output = &output[..len];
+        if memchr::memchr(0x1b, output).is_none() {
+            return Ok(None);
+        }
+        let before = follower.byte_before(from)?;
+        let mut found = None;
+        let mut look = |line: RawLine<'_>| {
+            let known = line.span.start > from || before.is_none_or(|b| matches!(b, b'\n' | b'\r'));
+            if found.is_none() && known && line.bytes.contains(&0x1b) {
+                found = self.match_in_line(&plain(line.bytes), line.span);
+            }
+        };
+        let mut splitter = LineSplitter::new(from);
+        splitter.feed(output, &mut look);
+        if let Some(line) = splitter.begun() {
+            look(line);
+        }
+        Ok(found)
+    }
+
+    /// Looks for a match in a line whose control sequences were removed.
+    fn match_in_line(&self, text: &[u8], span: Span) -> Option<(ExpectMatch, Matched)> {
+        let in_text = |set: &PatternSet| {
+            let mut scanner = Scanner::new(set, None);
+            let scanned = scanner.scan(text);
+            let hits = if scanned.hits.is_empty() { scanner.finish() } else { scanned.hits };
+            let pattern = *hits.first()?;
+            let located = set.locate(pattern, text, 0..scanned.used);
+            let groups = located.map(|located| located.groups).unwrap_or_default();
+            let captures = groups.into_iter().map(|(name, range)| Capture {
+                name,
+                bytes: range.map(|range| text[range].to_vec()),
+            });
+            let captures = captures.collect();
+            Some(Matched { pattern, start: span.start, end: span.end, captures })
+        };
+        let refused = in_text(self.reject).map(|m| (ExpectMatch::Refused(m.pattern), m));
+        refused.or_else(|| in_text(self.any).map(|m| (ExpectMatch::Wanted(m.pattern), m)))
+    }
+
     /// Ends the wait by a match that ends where it has come to.
     fn conclude(
         &self,
         follower: &mut Follower,
         found: ExpectMatch,
     ) -> Result<Matched, ExpectError> {
+        let (set, hit) = match found {
+            ExpectMatch::Wanted(hit) => (self.any, hit),
+            ExpectMatch::Refused(hit) => (self.reject, hit),
+        };
+        let matched = locate(follower, set, hit, self.from, self.position)?;
+        self.take(follower, found, matched)
+    }
+
+    /// Ends the wait by a match.
+    fn take(
+        &self,
+        follower: &mut Follower,
+        found: ExpectMatch,
+        matched: Matched,
+    ) -> Result<Matched, ExpectError> {
         match found {
-            ExpectMatch::Wanted(hit) => {
-                let matched = locate(follower, self.any, hit, self.from, self.position)?;
+            ExpectMatch::Wanted(_) => {
                 follower.seek(matched.end);
                 Ok(matched)
             }
             ExpectMatch::Refused(hit) => {
-                let matched = locate(follower, self.reject, hit, self.from, self.position)?;
                 let start = matched.start.max(matched.end.saturating_sub(QUOTE));
                 Err(ExpectError::Rejected {
                     awaited: self.any.patterns().to_vec(),

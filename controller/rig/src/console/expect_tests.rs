@@ -248,3 +248,33 @@ async fn earlier_output_is_searched_without_overlap() {
     let digits = self::set(&[r"\d"]);
     assert_eq!(find_all(&follower, &digits, 0..end, 100).await.unwrap().len(), 11);
 }
+
+/// A prompt in colour is found as a reader sees it; the match is its line.
+#[tokio::test(start_paused = true)]
+async fn a_line_is_also_searched_without_its_control_sequences() {
+    for (printed, pattern, found) in [
+        (&b"boot\n\x1b[1;32muart:~$ \x1b[m"[..], r"^uart:~\$ ", Some((5, 23))),
+        (b"boot\n\x1b[32mv1.\x1b[0m2\nx", r"^v1\.(\d)$", Some((5, 18))),
+        (b"boot\n\x1b[32mv1\x1b[0m\n", r"^v2$", None),
+        (b"boot\nv1\n", r"^v2$", None),
+    ] {
+        let mut fake = Fake::new();
+        fake.print(printed);
+        let mut follower = fake.follow();
+        let (any, none) = (set(&[pattern]), set(&[]));
+        let matched = expect(&mut follower, &any, &none, soon()).await.ok();
+        assert_eq!(matched.as_ref().map(|m| (m.start, m.end)), found, "{pattern}");
+        assert_eq!(follower.cursor(), found.map_or(0, |(_, end)| end));
+        // A text that is rejected wins.
+        let mut follower = fake.follow();
+        let refused = expect(&mut follower, &any, &any, soon()).await;
+        let refused = matches!(refused, Err(ExpectError::Rejected { .. }));
+        assert_eq!(refused, found.is_some(), "{pattern}");
+    }
+    let mut fake = Fake::new();
+    fake.print(b"\x1b[32mv1.\x1b[0m2\n");
+    let (any, none) = (set(&[r"^v1\.(\d)$"]), set(&[]));
+    let matched = expect(&mut fake.follow(), &any, &none, soon()).await.unwrap();
+    let digit = Capture { name: None, bytes: Some(b"2".to_vec()) };
+    assert_eq!(matched.captures, [digit]);
+}

@@ -11,6 +11,9 @@ pub(crate) const MAX_LINE: usize = 4096;
 /// Most prefixes taken off one line: colour, time, thread, level, tag, file and line.
 const MAX_PREFIXES: usize = 6;
 
+/// Fewest digits of a time stamp that is padded with zeros and has no other mark.
+const PADDED: usize = 6;
+
 /// The bytes of software flow control.
 const XON: u8 = 0x11;
 const XOFF: u8 = 0x13;
@@ -332,6 +335,13 @@ pub(crate) fn without_prefix(text: &str) -> Option<&str> {
             rest
         }
         b'<' => {
+            // Of the kernel: a time stamp follows.
+            if let Some((level, rest)) = body.get(1..)?.split_once('>')
+                && (1..=3).contains(&level.len())
+                && level.bytes().all(|b| b.is_ascii_digit())
+            {
+                return Some(rest).filter(|rest| rest.starts_with('['));
+            }
             let (level, rest) = body.get(1..)?.split_once("> ")?;
             if !matches!(level, "inf" | "wrn" | "err" | "dbg") {
                 return None;
@@ -344,7 +354,9 @@ pub(crate) fn without_prefix(text: &str) -> Option<&str> {
         }
         b'0'..=b'9' => {
             let (stamp, rest) = body.split_once(' ')?;
-            if !(is_stamp(stamp) && stamp.contains([':', '.'])) {
+            // Milliseconds are padded with zeros, which no count is.
+            let padded = stamp.len() >= PADDED && stamp.starts_with('0');
+            if !(is_stamp(stamp) && (stamp.contains([':', '.']) || padded)) {
                 return None;
             }
             return Some(rest);

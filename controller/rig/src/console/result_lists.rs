@@ -5,7 +5,8 @@
 //! row beside it has a passed verdict in the same place: at the same end of the line, behind the same
 //! joint, in the same field. A number counts failures where the head of its table says so. Two rows in
 //! front of which nothing but a blank or a colon stands may be log lines, so two passed ones are
-//! needed there. A row that passes later under the same name was tried again, unless the list itself
+//! needed there, unless the verdicts are words of tests, or both are written in capitals.
+//! What stands behind a failed verdict is a detail, if no counter (`crc fail 2`). A row that passes later under the same name was tried again, unless the list itself
 //! comes again: below `Channel 1` and `Channel 2`, `offset` is the name of two things.
 
 use super::lines::texts;
@@ -35,6 +36,8 @@ const STOPPED: &str = "timeout crash crashed abort aborted hang hung";
 const TESTED: &str = "pass passed";
 /// Words that are also the level of a log.
 const LEVELS: &str = "error err bad";
+/// Words behind a word of failure that make another word of it: `fail over`.
+const COMPOUNDS: &str = "over safe open back";
 /// Words between a name and its verdict.
 const JOINTS: &str = "is was test check";
 /// Units of a value beside a verdict.
@@ -80,6 +83,8 @@ struct Row<'a> {
     passed: bool,
     /// The verdict is one that tests have and logs have not.
     tested: bool,
+    /// The verdict is written in capitals.
+    capital: bool,
 }
 
 /// The head of a table with counts.
@@ -130,9 +135,14 @@ fn is_failed_row(row: &Row<'_>, prefixes: usize, before: &[&str], behind: &[&str
             .find(|other| {
                 other.passed
                     && other.place == row.place
-                    && (!single || first_words_agree(row, other))
+                    && (!single
+                        || first_words_agree(row, other)
+                        || other.tested && other.capital && row.capital)
             })
-            .map(|other| (other.name.to_owned(), other.tested))
+            .map(|other| {
+                let capitals = !single && other.capital && row.capital;
+                (other.name.to_owned(), other.tested || capitals)
+            })
     };
     let front: Vec<_> = before.iter().filter_map(alike).collect();
     let back: Vec<_> = behind.iter().filter_map(alike).collect();
@@ -226,10 +236,13 @@ fn verdict_row(text: &str) -> Option<Row<'_>> {
 /// Tells of a word whether it is a passed or a failed verdict, and one of tests alone.
 fn verdict(word: &str) -> Option<(bool, bool)> {
     let small = word.to_ascii_lowercase();
-    let capital = word.len() > 1 && !word.bytes().any(|b| b.is_ascii_lowercase());
     let passed = listed(PASSED, &small);
-    let failed = listed(FAILED, &small) || capital && listed(STOPPED, &small);
+    let failed = listed(FAILED, &small) || is_capital(word) && listed(STOPPED, &small);
     (passed || failed).then(|| (passed, listed(TESTED, &small)))
+}
+
+fn is_capital(word: &str) -> bool {
+    word.len() > 1 && !word.bytes().any(|b| b.is_ascii_lowercase())
 }
 
 /// `ring,pass`, `| 2 | flash | fail |`.
@@ -241,7 +254,8 @@ fn field_row(text: &str) -> Option<Row<'_>> {
         let named = |field: &&&str| field.bytes().any(|b| b.is_ascii_alphabetic());
         let name = fields[..at].iter().find(named)?;
         let place = Place::Field(separator, at);
-        verdicts.next().is_none().then_some(Row { name, place, passed, tested })
+        let capital = is_capital(fields[at]);
+        verdicts.next().is_none().then_some(Row { name, place, passed, tested, capital })
     })
 }
 
@@ -277,7 +291,8 @@ fn front_row(text: &str) -> Option<Row<'_>> {
     // What stands behind the name is a reason.
     let name = rest.trim_start_matches([' ', '\t', ':', '-']);
     let name = name.split([':', '(', ',']).next()?.trim_ascii();
-    Some(Row { name, place: Place::Front(joint), passed, tested })
+    let capital = is_capital(word);
+    Some(Row { name, place: Place::Front(joint), passed, tested, capital })
 }
 
 /// `BIST FLASH  fail`, `eth: fail (no link)`, `ram .... [ok]`.
@@ -289,7 +304,13 @@ fn back_row(text: &str) -> Option<Row<'_>> {
         let name = &text[..end];
         let start = end + word.before.len();
         end = start + word.raw.len();
-        let Some((passed, tested)) = verdict(word.raw).filter(|_| at > 0) else { continue };
+        let stopped = || {
+            let last = is_nothing(&text[end..]) && listed(STOPPED, &word.text);
+            let joint = joint(word.before).filter(|_| last)?;
+            Place::Back(joint).is_sure().then_some((false, false))
+        };
+        let verdict = verdict(word.raw).or_else(stopped).filter(|_| at > 0);
+        let Some((passed, tested)) = verdict else { continue };
         let denied = words[at - 1].text == "not";
         if matches!(words[at - 1].text.as_str(), "no" | "never" | "without") || found.is_some() {
             return None;
@@ -303,17 +324,37 @@ fn back_row(text: &str) -> Option<Row<'_>> {
             (name, word.before)
         };
         let after = &text[end..];
-        let ends = after.trim_matches(['.', '!', ' ', ']', ')']).is_empty()
+        let ends = is_nothing(after)
             || is_measured(after)
+            || after.starts_with("  ") && after.trim_ascii_start().starts_with('(')
             || [" (", ", ", " - ", ": ", "; ", "] "].iter().any(|next| after.starts_with(next));
-        if !ends {
-            return None;
-        }
         let joint = joint(gap.trim_start_matches([')', ']', '}', '"', '\'']))?;
-        let place = Place::Back(joint);
-        found = Some(Row { name: name.trim_ascii(), place, passed: passed && !denied, tested });
+        let (place, passed) = (Place::Back(joint), passed && !denied);
+        let capital = is_capital(word.raw);
+        let row = Row { name: name.trim_ascii(), place, passed, tested, capital };
+        if !ends {
+            let detailed = !passed && (capital || joint != '\0') && is_detail(word.raw, after);
+            return detailed.then_some(row);
+        }
+        found = Some(row);
     }
     found
+}
+
+/// Tells whether nothing but marks stands behind a verdict.
+fn is_nothing(after: &str) -> bool {
+    after.trim_matches(['.', '!', ' ', ']', ')']).is_empty()
+}
+
+/// Tells whether a text tells more of the failed verdict in front of it: ` at 0x80401000`, ` no ACK`.
+/// Behind a word that is also a level of a log, only a code does.
+fn is_detail(verdict: &str, after: &str) -> bool {
+    let Some(detail) = after.strip_prefix(' ').map(str::trim_ascii_start) else { return false };
+    let first = detail.split([' ', ':', ',']).next().unwrap_or_default();
+    let code = first.starts_with("0x") || first.starts_with('-');
+    let words = detail.bytes().any(|b| b.is_ascii_alphabetic()) || first.starts_with('@');
+    let level = listed(LEVELS, &verdict.to_ascii_lowercase());
+    code || words && !level && !listed(COMPOUNDS, &first.to_ascii_lowercase())
 }
 
 /// Tells whether a text is a value with its unit: ` 40 ms`.

@@ -54,6 +54,27 @@ fn a_word_is_a_verdict_where_a_row_beside_it_passes() {
         ("1. ram ok / 2. rom ok / 3. flash fail", "3. flash fail"),
         ("(1/3) ram ok / (2/3) rom ok / (3/3) flash fail", "(3/3) flash fail"),
         ("ram  OK / rom  OK / eth  ERR", "eth  ERR"),
+        // A detail stands behind the failed verdict.
+        (
+            "walking ones      OK / address lines     FAIL at 0x80401000: wrote 0x55 read 0x51",
+            "address lines     FAIL at 0x80401000: wrote 0x55 read 0x51",
+        ),
+        (
+            "POST cache PASSED / POST memory FAILED at 0x80001000 (read 0x0) / POST rtc PASSED",
+            "POST memory FAILED at 0x80001000 (read 0x0)",
+        ),
+        (
+            "RAM ............ OK / EEPROM ......... FAIL no ACK from 0x50",
+            "EEPROM ......... FAIL no ACK from 0x50",
+        ),
+        ("addr bus: PASS / data bus: FAIL bit 3 stuck at 0", "data bus: FAIL bit 3 stuck at 0"),
+        ("addr bus PASS / data bus FAIL @0x20001000", "data bus FAIL @0x20001000"),
+        (
+            "BIST: ram        ok / BIST: flash crc  fail: read 0x1, want 0x5 / BIST: adc        ok  (1.210 V)",
+            "BIST: flash crc  fail: read 0x1, want 0x5",
+        ),
+        ("Test 1: SDRAM: PASS / Test 2: QSPI: error 0x12", "Test 2: QSPI: error 0x12"),
+        ("LED ............ OK / Button ......... timeout", "Button ......... timeout"),
         // Rows of one name, and rows that all fail.
         ("loop  ok / loop  ok / loop  ok / loop  fail", "loop  fail"),
         ("loop  ok / loop  ok / loop  ok / loop  fail / loop  ok", "loop  fail"),
@@ -101,6 +122,10 @@ fn words_and_numbers_of_logs_are_no_rows() {
         "rx ok: 12 / tx ok: 3 / rx fail: 2",
         "I: sensor ok / I: rtc ok / E: i2c fail",
         "hb ok / hb ok / sd fail",
+        "rx  ok 12 / tx  ok 3 / crc  fail 2",
+        "ram: ok / rom: ok / link: fail over to eth1",
+        "wifi: ok / dns: ok / mqtt: error connecting to the broker",
+        "read ..... 5 s / poll ..... timeout",
         // Heads of other tables, and tables without a failure.
         "iface rx errors drop / eth0 12 3 1",
         "cmd ok fail / login 3 1",

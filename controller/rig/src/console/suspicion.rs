@@ -33,7 +33,7 @@ const CRASH: &str = "\
     exception exceptions guru oops fatal trap trapped traps crash crashed crashing crashes \
     lockup deadlock deadlocked smashing smashed corrupt corrupted corruption backtrace \
     traceback stacktrace coredump unhandled uncaught sigsegv sigabrt sigbus sigill sigfpe \
-    sigtrap died bugcheck stackoverflow error_handler os_error osrtxerrornotify unreachable unrecoverable nullpointerexception hardfaulthandler";
+    sigtrap died bugcheck corruption stackoverflow error_handler os_error osrtxerrornotify unreachable unrecoverable nullpointerexception hardfaulthandler";
 
 /// Crash words that tell of an event, wherever they stand: `the worker for packet 12 has crashed`.
 const EVENTS: &str = "\
@@ -42,7 +42,10 @@ const EVENTS: &str = "\
 
 /// Neighbours that make a line suspicious: a first word, and its second words.
 const PAIRS: &[(&str, &str)] = &[
-    ("stack", "overflow overflowed underflow dump canary"),
+    ("stack", "overflow overflowed underflow dump canary error corrupted"),
+    ("canary", "overwritten damaged corrupted destroyed violated"),
+    ("guard", "overwritten damaged corrupted destroyed violated"),
+    ("bad", "pointer"),
     ("buffer", "overflow"),
     ("heap", "overflow"),
     ("core", "dumped"),
@@ -63,7 +66,7 @@ const PAIRS: &[(&str, &str)] = &[
     ("watchdog", "timeout expired reset fired triggered bite"),
     ("wdt", "reset timeout"),
     ("internal", "error"),
-    ("reset", "reason cause"),
+    ("reset", "reason cause by"),
     ("runtime", "error"),
     ("unexpected", "interrupt"),
     ("spurious", "interrupt"),
@@ -291,6 +294,9 @@ fn crashes(words: &[Word<'_>], at: usize) -> bool {
         && !denied(words, at)
         // `out of reset`, `divide by two`: only some are crashes.
         && (word != "out" || words.get(at + 2).is_some_and(|w| w.text == "memory"))
+        && (word != "reset"
+            || next.is_none_or(|next| next.text != "by")
+            || words.get(at + 2).is_some_and(|w| listed("watchdog wdt iwdg wwdg", &w.text)))
         && (!matches!(word, "divide" | "division")
             || words.get(at + 2).is_some_and(|w| matches!(w.text.as_str(), "zero" | "0")))
 }
@@ -356,9 +362,12 @@ fn denied(words: &[Word<'_>], at: usize) -> bool {
         index > 0 && matches!(words[index - 1].text.as_str(), "not" | "never" | "un")
     };
     // `ASSERT: expected 0 errors, got 3`.
+    // `canary 0xdeadbe00 expected 0xdeadbeef`.
     let compared = |index: usize| {
+        let is_value = |word: &Word<'_>| word.text.starts_with(|c: char| c.is_ascii_digit());
         words[index].text == "expected"
-            && words[index + 1..].iter().any(|word| listed("got was actual but", &word.text))
+            && (words.get(index + 1).is_some_and(is_value) && is_value(&words[index - 1])
+                || words[index + 1..].iter().any(|word| listed("got was actual but", &word.text)))
     };
     let well =
         |word: &Word<'_>| listed(WANTED, &word.text) || !failed && listed(STATES, &word.text);
@@ -382,8 +391,14 @@ fn ends_phrase(words: &[Word<'_>], value: usize) -> bool {
     names || !next.before.trim().is_empty()
 }
 
-/// Tells whether the pair of words at an index names a part of the machine, or a plain reset.
+/// Tells whether the pair of words at an index names a part of the machine, a plain reset, or the halt
+/// at a good end: `All done. System halted.`
 fn is_harmless_pair(words: &[Word<'_>], at: usize) -> bool {
+    let ended = |word: &Word<'_>| word.text == "finished" || listed(RESULTS, &word.text);
+    let denied = |at: usize| at > 0 && listed(NEGATIONS, &words[at - 1].text);
+    if words[at].text == "system" && (0..at).any(|end| ended(&words[end]) && !denied(end)) {
+        return true;
+    }
     let Some(third) = words.get(at + 2) else { return false };
     let joined = third.before.trim();
     let reset = words[at].text == "reset" && matches!(joined, ":" | "=");

@@ -34,6 +34,7 @@ const PARTS: &[(&str, &str)] = &[
         r"(?:nicht (?:bestanden|erfolgreich)|(?:non|pas) r(?:\xc3\xa9|e)ussie?|no (?:superad[oa]|aprobad[oa])|non (?:superat[oa]|riuscit[oa])|n(?:\xc3\xa3|a)o (?:passou|aprovado)|niet geslaagd)",
     ),
     ("VALUE", r"[\w.+'\x22-]+"),
+    ("MISMATCH", r"(?:error|fail|failed|failure|mismatch|miscompare)"),
 ];
 
 /// Phrases wherever a message begins, behind whatever a logger puts in front.
@@ -99,8 +100,14 @@ const PAIRS: &[&str] = &[
     r"(?i-u)^(?:[\w.-]+ ?: ?)?(?:got|actual|found|received):? (VALUE)[,;]? +(?:but )?expected:? (VALUE)[.!]?$",
 ];
 
+/// Pairs of values behind a word of failure, of which one was expected or written.
+const FAILED_PAIRS: &[&str] = &[
+    r"(?i-u)\bMISMATCH\b.*\b(?:expected|wanted|want|wrote|written):? (VALUE)[,;]? +(?:but )?(?:got|was|actual|found|received|read)(?: back)?:? (VALUE)[.!)]*$",
+    r"(?i-u)\bMISMATCH\b.*\b(?:got|actual|found|received|read):? (VALUE)[,;]? +(?:but )?(?:expected|wanted|want|wrote|written):? (VALUE)[.!)]*$",
+];
+
 /// Text of which one stands in each such line, unless a word of results does.
-pub(super) const HINTS: &str = r#"\bnicht |fehler|defekt|fehlgeschl|(?:\xc3\x89|\xc3\xa9|\be)cho?[eu]|erreur|non[ -](?:conf|r|s)|\bpas r|fall(?:o|\xc3\x93|\xc3\xb3|id|it)\b|fallid|fallit|\bno (?:super|aprob)|errore|falh|reprov|mislukt|\bfout\b|niet ges|n(?:\xc3\xa3|a)o (?:pass|aprov)|\bbad[:=]|\bexpected:? |\berr\b|\berr=0x|reject|faulty|defect|test[^\r\n ]*\(\) ?=|exited with|panicked at|stuck bit|problem"#;
+pub(super) const HINTS: &str = r#"\bnicht |fehler|defekt|fehlgeschl|(?:\xc3\x89|\xc3\xa9|\be)cho?[eu]|erreur|non[ -](?:conf|r|s)|\bpas r|fall(?:o|\xc3\x93|\xc3\xb3|id|it)\b|fallid|fallit|\bno (?:super|aprob)|errore|falh|reprov|mislukt|\bfout\b|niet ges|n(?:\xc3\xa3|a)o (?:pass|aprov)|\bbad[:=]|\bexpected:? |\berr\b|\berr=0x|reject|faulty|defect|test[^\r\n ]*\(\) ?=|\bwrote |exited with|panicked at|stuck bit|problem"#;
 
 /// Words of a line that goes on in another way, or that was wanted.
 const GOES_ON: &str = "\
@@ -113,7 +120,8 @@ const WANTED: &str = "expected expects expect";
 
 static ANYWHERE: LazyLock<Option<Regex>> = LazyLock::new(|| compiled(PHRASES));
 static LINES: LazyLock<Option<Regex>> = LazyLock::new(|| compiled(WHOLE));
-static VALUES: LazyLock<Option<Regex>> = LazyLock::new(|| compiled(PAIRS));
+static VALUES: LazyLock<Option<Regex>> =
+    LazyLock::new(|| compiled(&[PAIRS, FAILED_PAIRS].concat()));
 
 fn phrase(phrase: &&str) -> String {
     let put = |text: String, (name, part): &(&str, &str)| text.replace(name, part);
@@ -179,6 +187,12 @@ mod tests {
             ("Sensor: kein FEHLER gefunden", false),
             ("expected 512, got 498", true),
             ("expected 512, got 512", false),
+            ("RAMTest: ERROR: Address 20001000 Found: 00000000 Expected: 00000001", true),
+            ("RAMTest: ERROR: Address 20001000 Found: 00000001 Expected: 00000001", false),
+            ("ERROR: addr 0x20001000 expected 0x55 actual 0x51", true),
+            ("[ERROR] RAM mismatch at 0x20001000 wrote 55 read 51", true),
+            ("[ERROR] link expected 1 got 2, retrying", false),
+            ("uart: wrote 55 read 51", false),
             ("expected 512, got 498, retrying", false),
             ("connecting ..... failed (timeout)", false),
             ("crypto ..... failed (tag)", true),

@@ -1,7 +1,7 @@
 //! Unity, plain and with its fixture extension run with `-v`.
 //!
-//! The fixture's quiet mode prints dots for passes: they are not read, and the summary
-//! then announces more cases than were seen.
+//! The fixture's quiet mode prints a mark for each test and names only the failing ones: the summary
+//! then gives the number of the others, and the marks must agree with it.
 
 use jig_model::result::{CaseStatus, ResultFormat};
 
@@ -9,6 +9,7 @@ use super::choice::Credibility;
 use super::grammar::{FormatSpec, Grammar, NO_SIGNS, starts};
 use super::record::{CaseOutcome, ReportBuilder};
 use super::scan::{is_ident, number};
+use super::tally::{ProgressMarks, add_unnamed};
 use crate::console::lines::{ReportLine, Span};
 
 /// Most colons of a line that are looked at: a path and a name hold a handful.
@@ -41,6 +42,9 @@ struct Unity {
     announces: bool,
     /// A line was read that only Unity prints.
     sure: bool,
+    /// The head of a fixture's run was read, and no line that names a passed test since.
+    quiet: bool,
+    marks: ProgressMarks,
 }
 
 /// What ESP-IDF's test menu prints behind each round of tests.
@@ -87,6 +91,9 @@ impl Grammar for Unity {
             self.verdict(text, record);
             return true;
         }
+        if self.quiet && self.marks.line(text) {
+            return true;
+        }
         if let Some((run, of)) = run_head(text) {
             self.begin_run(run, of, record);
             return true;
@@ -106,6 +113,7 @@ impl Grammar for Unity {
             } else if ignored && rest.is_empty() {
                 record.decide(&name, &name, CaseOutcome::of(CaseStatus::Skip), line.span);
             } else if let Some(duration_ms) = pass(rest) {
+                self.quiet = false;
                 let outcome = CaseOutcome { duration_ms, ..CaseOutcome::of(CaseStatus::Pass) };
                 self.running = None;
                 record.decide(&name, &name, outcome, line.span);
@@ -149,6 +157,9 @@ impl Grammar for Unity {
             let [tests, failures, ignored] =
                 [0, 1, 2].map(|n| earlier[n].saturating_add(counts[n]));
             self.totals = [tests, failures, ignored];
+            if self.quiet && !self.marks.is_empty() {
+                self.add_marked(counts, line.span, record);
+            }
             record.compare("ignored", ignored, record.count(CaseStatus::Skip));
             if self.rounds {
                 record.replan(tests);
@@ -168,6 +179,12 @@ impl Grammar for Unity {
             return true;
         }
         false
+    }
+
+    fn prose(&mut self, text: &str, _record: &mut ReportBuilder) {
+        if self.quiet {
+            self.marks.prose(text);
+        }
     }
 
     fn credibility(&self) -> Credibility {
@@ -205,7 +222,19 @@ impl Unity {
         self.sure = true;
         self.prompted = run == 1 && ended;
         self.runs_left = of.saturating_sub(run);
+        self.quiet = true;
         record.goes_on();
+    }
+
+    /// Adds the tests of a quiet run that the summary counts and no line names.
+    fn add_marked(&mut self, counts: [u64; 3], span: Span, record: &mut ReportBuilder) {
+        let [tests, _, ignored] = counts;
+        let named = [CaseStatus::Pass, CaseStatus::Fail].map(|status| record.count(status));
+        let skipped = record.count(CaseStatus::Skip);
+        self.marks.check(tests, ignored.saturating_sub(skipped), record);
+        let passed = tests.saturating_sub(ignored + named[0] + named[1]);
+        add_unnamed(record, CaseStatus::Pass, passed, span);
+        add_unnamed(record, CaseStatus::Skip, ignored.saturating_sub(skipped), span);
     }
 
     /// A test that was announced and has no result is unfinished.

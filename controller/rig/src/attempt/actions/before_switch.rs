@@ -47,22 +47,32 @@ pub(in crate::attempt) fn ends_boot(kind: &ActionKind) -> bool {
 impl Actions<'_> {
     /// Fails if the core stands in a fault. Else the board runs on.
     pub(super) async fn look_before_switch(&mut self) -> Result<(), ActionFailure> {
-        let board = Arc::clone(&self.board);
-        let counts = |board: &crate::attempt::board::AttemptBoard| {
-            let facts = board.facts();
-            facts.may_be_looked_at() && !facts.starts_again()
-        };
-        if self.protocols.debug.is_none() || board.boots() == 0 || !counts(&board) {
+        if !self.core_counts() {
             return Ok(());
         }
         self.halt().await?;
         // A failure that is found fails the run anyway.
         drop(self.looked_at_everything().await);
-        let expected = self.expected_crash() == ExpectedCrash::Last;
-        if found(&board).is_none() && counts(&board) && !expected {
-            self.look_at_core().await?;
-        }
+        self.look_at_halted("before the plan ends this boot").await?;
         self.run_on().await
+    }
+
+    /// Fails if the core of a halted board, whose consoles are read to the end, stands in a fault that
+    /// counts.
+    pub(super) async fn look_at_halted(&mut self, when: &str) -> Result<(), ActionFailure> {
+        let expected = self.expected_crash() == ExpectedCrash::Last;
+        if found(&self.board).is_none() && self.core_counts() && !expected {
+            self.look_at_core(when).await?;
+        }
+        Ok(())
+    }
+
+    /// Tells whether there is a core that can be looked at, in a boot that has not failed yet.
+    fn core_counts(&self) -> bool {
+        let facts = self.board.facts();
+        let counts = facts.may_be_looked_at() && !facts.starts_again();
+        drop(facts);
+        self.protocols.debug.is_some() && self.board.boots() > 0 && counts
     }
 
     /// Returns what became of a crash that the plan expects in this boot.
@@ -75,7 +85,7 @@ impl Actions<'_> {
         board.facts().expected_crash(end)
     }
 
-    async fn look_at_core(&mut self) -> Result<(), ActionFailure> {
+    async fn look_at_core(&mut self, when: &str) -> Result<(), ActionFailure> {
         let board = Arc::clone(&self.board);
         let expected_crash = self.expected_crash();
         let examination = Examination {
@@ -105,10 +115,7 @@ impl Actions<'_> {
         let range = finding.as_ref().map(|finding| finding.range.clone()).unwrap_or_default();
         self.core = finding;
         let stands = if cause == Cause::Unconfirmed { "may stand" } else { "stands" };
-        let detail = format!(
-            "before the plan ends this boot, the processor {stands} in a fault: {}",
-            range.text
-        );
+        let detail = format!("{when}, the processor {stands} in a fault: {}", range.text);
         Err(ActionFailure { cause, detail, evidence: vec![range.evidence()] })
     }
 }

@@ -6,7 +6,10 @@
 //! is all that was captured. A board that cannot be halted loses its power, which does the same.
 //!
 //! *The period is board time.* An event of the target comes later on a busy host. What was lost is
-//! known exactly only of a halted board, so a board that was halted too early runs on.
+//! known exactly only of a halted board, so a board that was halted too early runs on. The time until
+//! it runs again is counted, too. Otherwise, on a busy host, the rest of the period is over before the
+//! board runs, it is halted again at once, and the fault watch never has its turn with a core that
+//! stands at the handler of a fault.
 //!
 //! *Quiet means that no console prints.* On a slow line the first words of a failure take longer
 //! than the period, so it begins again with each byte. A target that never stops printing is
@@ -84,12 +87,19 @@ impl Actions<'_> {
                 break if is_quiet { quiet } else { bound };
             }
             self.run_on().await?;
+            let counted = self.lost_time().await?.saturating_sub(lost);
+            quiet.lose(counted.saturating_sub(before));
+            bound.lose(counted);
         };
         self.looked_at_everything().await?;
         let starved = ActionFailure::new(Cause::Hang, "nothing was seen behind the end");
         match ended.judged(&board, starved) {
             ActionFailure { cause: Cause::Hang, .. } => Ok(()),
-            starved => Err(starved),
+            // A core that stands in a fault does nothing else, however much time the host gives it.
+            starved => match self.look_at_halted("behind its last output").await {
+                Err(in_fault) if in_fault.cause.fault() == Some(Fault::Target) => Err(in_fault),
+                _ => Err(starved),
+            },
         }
     }
 

@@ -18,6 +18,38 @@ use crate::workflow::ActionFailure;
 /// Bytes of the last output that a failure quotes: about three lines.
 const QUOTE: u64 = 200;
 
+/// The ends of reports that one wait has seen.
+///
+/// A target that prints complete reports one after the other does not hang: it leaves no moment at
+/// which one of them is the last.
+#[derive(Debug, Default)]
+pub(in crate::attempt) struct ReportEnds {
+    count: u32,
+    last: Option<Instant>,
+    /// The longest time from one to the next.
+    longest: Duration,
+}
+
+impl ReportEnds {
+    /// Fewest of them that are a repetition: a report may go on behind what looks like its end.
+    const LEAST: u32 = 3;
+
+    fn add(&mut self) {
+        let now = Instant::now();
+        if let Some(last) = self.last.replace(now) {
+            self.longest = self.longest.max(now - last);
+        }
+        self.count += 1;
+    }
+
+    /// Tells whether the next one is not late yet.
+    fn go_on(&self, settle: Duration) -> bool {
+        let since = self.last.map(|last| last.elapsed());
+        self.count >= Self::LEAST
+            && since.is_some_and(|since| since <= self.longest.saturating_mul(2) + settle)
+    }
+}
+
 /// What ended a wait for results.
 enum ReportEnd {
     Marker,
@@ -67,10 +99,14 @@ impl Actions<'_> {
         let began = Instant::now();
         // A report that an earlier wait of this boot has consumed does not count again.
         let old = if self.heard.0 == boots { self.heard.1 } else { 0 };
+        self.ends = ReportEnds::default();
         loop {
             self.run_on().await?;
             match report_end(&board, self.progress(), (boots, old), &board_timeout).await? {
-                ReportEnd::Overdue => return Err(board_timeout.judged(&board, self.hang(timeout))),
+                ReportEnd::Overdue => {
+                    let missed = self.overdue(timeout);
+                    return Err(board_timeout.judged(&board, missed));
+                }
                 ReportEnd::InVain => {
                     let waited = began.elapsed().as_millis();
                     let waited = Duration::from_millis(u64::try_from(waited).unwrap_or(u64::MAX));
@@ -81,7 +117,7 @@ impl Actions<'_> {
                     self.hear();
                     return Ok(format!("the target ended with code {code}"));
                 }
-                ReportEnd::Marker => {}
+                ReportEnd::Marker => self.ends.add(),
             }
             let mut progress = self.progress();
             let reports = progress.borrow_and_update().reports;
@@ -92,7 +128,8 @@ impl Actions<'_> {
                 biased;
                 // A report that is repeated without end never ends the wait.
                 Ok(_) = later.wait_for(goes_on) => if board_timeout.is_over(&board) {
-                    return Err(board_timeout.judged(&board, self.hang(timeout)));
+                    let missed = self.overdue(timeout);
+                    return Err(board_timeout.judged(&board, missed));
                 },
                 settled = self.settle() => {
                     settled?;
@@ -132,6 +169,25 @@ impl Actions<'_> {
         };
         let _ = timeout(REASON, looked).await;
         found(&board).map_or(Ok(()), Err)
+    }
+
+    /// Says what became of a wait that is over.
+    fn overdue(&mut self, timeout: Duration) -> ActionFailure {
+        self.repeated_reports().unwrap_or_else(|| self.hang(timeout))
+    }
+
+    /// Says that the reports that the present wait has seen are repeated without end.
+    pub(super) fn repeated_reports(&self) -> Option<ActionFailure> {
+        let settle = self.settle;
+        if !self.ends.go_on(settle) {
+            return None;
+        }
+        let detail = format!(
+            "complete reports follow each other without end, and none is followed by {settle:?} \
+             without output, so it is not known which one counts: let the target print its report \
+             once, or pause behind it"
+        );
+        Some(ActionFailure::new(Cause::ReportIncomplete, detail))
     }
 
     fn hang(&mut self, timeout: Duration) -> ActionFailure {

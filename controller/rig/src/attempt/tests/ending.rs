@@ -75,8 +75,11 @@ async fn only_time_that_the_board_had_counts_for_the_quiet_period() {
         (vec![ms(7), ms(37)], 79, Cause::FaultBanner),
         (vec![ms(7), ms(37)], 81, Cause::Passed),
         // The board loses more while it is listened to again.
-        (vec![ms(0), ms(10), ms(35), ms(40)], 89, Cause::FaultBanner),
-        (vec![ms(0), ms(10), ms(35), ms(40)], 91, Cause::Passed),
+        (vec![ms(0), ms(10), ms(10), ms(35), ms(35), ms(40)], 89, Cause::FaultBanner),
+        (vec![ms(0), ms(10), ms(10), ms(35), ms(35), ms(40)], 91, Cause::Passed),
+        // It loses time between the halt and the moment at which it runs again: here 60 ms.
+        (vec![ms(0), ms(20), ms(80)], 129, Cause::FaultBanner),
+        (vec![ms(0), ms(20), ms(80)], 131, Cause::Passed),
     ] {
         for (waits, passed) in [(RESULTS, Cause::Passed), (TEXT, Cause::ExpectationsMet)] {
             let beats = vec![print(GREEN), Beat::Pause(ms(at)), print(FAULT)];

@@ -225,7 +225,6 @@ async fn a_missed_text_that_stands_elsewhere_is_found_there() {
             vec![print("up\n"), Beat::Print(1, b"x\ngo 1\n".to_vec())],
             "at byte 2: add --console uart1, or console = \"uart1\" in a plan",
         ),
-        (vec![print("up\n\x1b[32mgo 1\x1b[0m\n")], "only without the control sequences"),
     ] {
         let end = Bench::new(vec![beats]).perform(&plan(wait)).await.unwrap();
         assert_eq!(end.verdict.cause, Cause::ExpectMissed);

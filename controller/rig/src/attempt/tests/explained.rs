@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use jig_model::VerdictKind::{EnvError, Fail, Inconclusive, Pass};
 use jig_model::event::BoardEvent;
@@ -303,6 +304,27 @@ async fn a_fault_that_no_console_tells_of_is_the_targets() {
         let pointers = pointers.filter(|one| one.file == "consoles/1/post-mortem.json");
         assert_eq!(pointers.count(), 1, "{:?}", end.verdict);
         assert_eq!(end.verdict.summary.matches(&told().summary).count(), 1);
+    }
+}
+
+/// A core at a breakpoint of the fault watch has no time, however much the host gives its emulator.
+#[tokio::test(start_paused = true)]
+async fn a_board_without_time_is_no_failure_of_the_rig_while_its_core_stands_in_a_fault() {
+    let proves = |proves| Answer::Tells(Box::new(PostMortem { proves, ..told() }));
+    for (looks, answer, cause) in [
+        (vec![Some("HardFault")], proves(Some(Cause::CoreFault)), Cause::CoreFault),
+        (vec![Some("HardFault"), None], proves(Some(Cause::CoreFault)), Cause::RigUnhealthy),
+        (vec![Some("HardFault")], proves(Some(Cause::Unconfirmed)), Cause::RigUnhealthy),
+        (vec![None], Answer::KnowsNothing, Cause::RigUnhealthy),
+    ] {
+        for actions in [BOOT_AND_WAIT, "{ power = 'cycle' }, { expect = ['fake boot'] }"] {
+            let lost = vec![Duration::ZERO, Duration::from_secs(3_600)];
+            let bench = Bench::new(vec![vec![print("fake boot\n"), print(GREEN)]]);
+            let bench = Bench { controls: true, lost, ..bench };
+            let rich = Rich { looks: looks.clone(), ..Rich::new(bench, answer.clone()) };
+            let (end, ..) = rich.perform(&plan(actions)).await;
+            assert_eq!(end.verdict.cause, cause, "{actions} {looks:?}: {}", end.verdict.summary);
+        }
     }
 }
 

@@ -164,8 +164,14 @@ async fn a_report_that_goes_on_behind_its_end_marker_is_waited_for_again() {
     // The target is watched behind the last end, not the first.
     let twice = vec![print(GREEN), SOON, print(GREEN), SOON, print(FAULT)];
     assert_eq!(judged(twice).await, (Fail, Cause::FaultBanner));
-    // One that is repeated for ever has no last end.
+    // One that is repeated for ever has no last end, which is no failure; that of a test is.
     let beats = [print(GREEN), SOON].into_iter().cycle().take(2000).collect();
+    assert_eq!(judged(beats).await, (Inconclusive, Cause::ReportIncomplete));
+    let beats = [print(RED), SOON].into_iter().cycle().take(2000).collect();
+    assert_eq!(judged(beats).await, (Fail, Cause::TestFailed));
+    // It hangs in one of the repetitions.
+    let mut beats: Vec<Beat> = [print(GREEN), SOON].into_iter().cycle().take(8).collect();
+    beats.push(print(head));
     assert_eq!(judged(beats).await, (Fail, Cause::Hang));
     // What comes when the wait is over is not waited for.
     assert_eq!(judged(vec![print(GREEN), LATE, print(head)]).await, (Pass, Cause::Passed));

@@ -282,6 +282,26 @@ pub(super) const TABLE: &[(&str, &str, &str)] = &[
         "unity +push planned=1 claimed=0 end | results go on after the report ended | case push reported twice",
     ),
     (
+        "unity, milliseconds in front of each line",
+        "001000 test/t.c:1:push:PASS\n001001 test/t.c:2:pop:PASS\n\n001004 -----\n001005 2 Tests 0 Failures 0 Ignored \n001006 OK\n",
+        "unity +push +pop planned=2 claimed=0 end",
+    ),
+    (
+        "unity fixture, quiet",
+        "Unity test run 1 of 1\n....\n\n-----\n4 Tests 0 Failures 0 Ignored \nOK\n",
+        "unity +case_1 +case_2 +case_3 +case_4 planned=4 claimed=0 end",
+    ),
+    (
+        "unity fixture, quiet, a mark too few",
+        "Unity test run 1 of 1\n...\n\n-----\n4 Tests 0 Failures 0 Ignored \nOK\n",
+        "unity +case_1 +case_2 +case_3 +case_4 planned=4 claimed=0 end | the summary counts 4 cases, 3 marks were seen",
+    ),
+    (
+        "ktap behind the kernel's levels",
+        "<6>[    1.000000] KTAP version 1\n<6>[    1.001311] 1..1\n<6>[    1.002622]     KTAP version 1\n<6>[    1.003933]     # Subtest: a\n<6>[    1.006555]     1..1\n<6>[    1.007866]     ok 1 b\n<6>[    1.013110] ok 1 a\n",
+        "ktap +a::b planned=1 end",
+    ),
+    (
         "unity fixture, two groups",
         "TEST(ring, push) PASS\n\n1 Tests 0 Failures 0 Ignored\nOK\nTEST(led, on) PASS\n\n1 Tests 0 Failures 0 Ignored\nOK\n",
         "unity +ring::push +led::on planned=2 claimed=0 end",
