@@ -9,7 +9,6 @@
 //! those that no process follows are cancelled. Other commands go on.
 
 use std::collections::{BTreeSet, HashMap};
-use std::error::Error;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -30,6 +29,7 @@ use tokio::time::sleep;
 use super::RigHost;
 use super::file_store::Uploads;
 use super::input_queue::InputQueues;
+use super::refusal::refused;
 use super::run_files;
 use super::streams::{StreamOut, follow_file, follow_job};
 use crate::jobs::{Job, JobId, JobInputs, JobOrder, JobSpec, MOST_JOB_INPUT, SendOrderError};
@@ -69,12 +69,13 @@ pub async fn serve(
         greeted: Mutex::new(false),
         uploads: Mutex::default(),
         inputs: InputQueues::default(),
-        calls: Mutex::default(),
+        streams: Mutex::default(),
         sessions: Mutex::default(),
     });
     let mut tasks = JoinSet::new();
     let ended = connection.read(from, &out, &mut tasks).await;
-    tasks.abort_all();
+    // Streams end; what was asked before is still answered.
+    lock(&connection.streams).drain().for_each(|(_, task)| task.abort());
     while tasks.join_next().await.is_some() {}
     drop(out);
     // Answers that were given leave before the connection is closed.
@@ -93,19 +94,14 @@ async fn write(
     Ok(())
 }
 
-/// Says that a call was not carried out.
-pub(super) fn refused(error: &dyn Error, fault: Fault) -> RequestError {
-    RequestError::refused(fault, chain(error), None)
-}
-
 struct RpcConnection {
     host: Arc<RigHost>,
     identity: String,
     greeted: Mutex<bool>,
     uploads: Mutex<Uploads>,
     inputs: InputQueues,
-    /// Calls under way that can be ended.
-    calls: Mutex<HashMap<CallId, AbortHandle>>,
+    /// Calls under way that stream, and can be ended.
+    streams: Mutex<HashMap<CallId, AbortHandle>>,
     /// Jobs of this caller that end with their callers.
     sessions: Mutex<BTreeSet<JobId>>,
 }
@@ -174,12 +170,16 @@ impl RpcConnection {
                 continue;
             }
             let (this, to) = (Arc::clone(self), StreamOut { call: id, out: out.clone() });
+            let streams =
+                [FollowJob::METHOD, FollowFile::METHOD].contains(&request.method.as_str());
             let task = tasks.spawn(async move {
                 let told = this.carry_out(request, &to).await;
-                lock(&this.calls).remove(&id);
+                lock(&this.streams).remove(&id);
                 answer(&to.out, id, told).await;
             });
-            lock(&self.calls).insert(id, task);
+            if streams && !task.is_finished() {
+                lock(&self.streams).insert(id, task);
+            }
         }
     }
 
@@ -226,7 +226,7 @@ impl RpcConnection {
             }
             EndCall::METHOD => {
                 let EndCall { call } = request.params()?;
-                if let Some(task) = lock(&self.calls).remove(&call) {
+                if let Some(task) = lock(&self.streams).remove(&call) {
                     task.abort();
                 }
                 done::<EndCall>(Ok(Nothing {}))

@@ -7,6 +7,7 @@ mod connection;
 mod file_store;
 mod input_queue;
 mod listen;
+mod refusal;
 mod run_files;
 mod streams;
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
-use super::connection::refused;
+use super::refusal::refused;
 use super::run_files::{self, RunFileError};
 use crate::jobs::{Job, JobFollower, JobNews};
 use crate::protocol::{
