@@ -94,6 +94,17 @@ async fn only_time_that_the_board_had_counts_for_the_quiet_period() {
     }
 }
 
+/// A busy host takes 60 ms to let the board run on; the board has the rest of its period behind that, and
+/// is not halted once more meanwhile.
+#[tokio::test(start_paused = true)]
+async fn a_board_that_runs_on_has_the_rest_of_its_period_at_once() {
+    let lost = vec![ms(0), ms(20), ms(80)];
+    let bench = Bench { controls: true, lost, ..Bench::new(vec![vec![print(GREEN)]]) };
+    assert_eq!(bench.cause(&plan(RESULTS)).await, Cause::Passed);
+    let calls = bench.calls();
+    assert_eq!(calls.iter().filter(|call| **call == "resume").count(), 1, "{calls:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_board_that_gets_no_time_behind_its_report_proves_nothing() {
     let lost = vec![ms(0), ms(3_600_000)];
