@@ -66,7 +66,8 @@ impl TestArgs {
 const BACK: Duration = Duration::from_secs(60);
 
 impl ConsoleArgs {
-    /// Returns the command that attaches to a console; none where an image is to be booted.
+    /// Returns the command of a session: one that attaches to a console, and boots the board where that is
+    /// not to be had; one that boots it where an image is named.
     /// `older` shows older output although no option says so.
     pub(crate) fn console_command(
         &self,
@@ -183,7 +184,7 @@ mod tests {
     }
 
     fn say(text: &str) -> String {
-        format!("{{\"version\":3,\"say\":{{{text}}}}}")
+        format!("{{\"version\":4,\"say\":{{{text}}}}}")
     }
 
     #[test]
@@ -214,11 +215,11 @@ mod tests {
             ),
             (
                 "jig console -b a",
-                r#""command":"attach","place":"a","console":"u","since_ms":60000,"follow":"always","input":"send","quiet_ms":1000"#.to_owned(),
+                r#""command":"attach","place":"a","console":"u","since_ms":60000,"follow":"always","input":"send","quiet_ms":1000,"boot":{"place":"a","console":"u","quiet_ms":1000}"#.to_owned(),
             ),
             (
                 "jig console -b a --raw",
-                r#""command":"attach","place":"a","console":"u","since_ms":0,"follow":"always","input":"send","quiet_ms":1000"#.to_owned(),
+                r#""command":"attach","place":"a","console":"u","since_ms":0,"follow":"always","input":"send","quiet_ms":1000,"boot":{"place":"a","console":"u","quiet_ms":1000}"#.to_owned(),
             ),
             (
                 "jig console -b a --raw=bytes --since 3s",

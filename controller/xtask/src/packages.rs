@@ -90,7 +90,10 @@ mod tests {
     #[test]
     fn tests_need_everything_and_the_demo_an_emulator_and_a_compiler() {
         assert_eq!(names(Task::Test).len(), all().unwrap().len());
-        assert_eq!(names(Task::Demo), ["qemu-system-arm", "gcc-arm-none-eabi"]);
+        assert_eq!(
+            names(Task::Demo),
+            ["qemu-system-arm", "gcc-arm-none-eabi", "libssl-dev", "pkg-config"]
+        );
     }
 
     #[test]
