@@ -261,8 +261,16 @@ fn what_other_processes_write_loses_the_values_of_the_agents_variables() {
         ran(workshop.jig(args.iter().copied()).env("FIXER_CODE", "correct-horse-battery")).unwrap()
     };
     let _slot = Slot::take();
-    let begun = with(&["repair", task.to_str().unwrap()]);
-    assert_eq!(begun.code(), 4, "{begun}");
+    let mut command = workshop.jig(["repair"]);
+    command.arg(&task).env("FIXER_CODE", "correct-horse-battery");
+    let run = Started::of(command.stdout(piped()).stderr(piped()));
+    until("a run that waits for a patch", || {
+        let status = workshop.run(["--json", "repair", "status", "last"]).json().ok()?;
+        (status["waits_for"] == "patch").then_some(())
+    });
+    // What is asked for is not answered while it is looked at.
+    run.signal(Signal::SIGKILL);
+    run.finish();
     with(&["repair", "reject", "last", "--why", "not correct-horse-battery"]).says(0, &["refused"]);
     with(&["repair", "stop", "last", "--why", "no correct-horse-battery"]).says(0, &["asked"]);
     let log = workshop.run(["--json", "repair", "log", "last"]).out();
