@@ -20,6 +20,7 @@ use base64::prelude::BASE64_STANDARD;
 use jig_lab::{Catalogue, CatalogueError};
 use jig_model::command::{CommandEvent, WorkerLine};
 use jig_model::{Fault, RunId, chain};
+use jig_rig::workflow::CancelToken;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, oneshot};
@@ -70,12 +71,13 @@ pub async fn serve(
         uploads: Mutex::default(),
         inputs: InputQueues::default(),
         streams: Mutex::default(),
+        closed: CancelToken::new(),
         sessions: Mutex::default(),
     });
     let mut tasks = JoinSet::new();
     let ended = connection.read(from, &out, &mut tasks).await;
     // Streams end; what was asked before is still answered.
-    lock(&connection.streams).drain().for_each(|(_, task)| task.abort());
+    connection.closed.cancel();
     while tasks.join_next().await.is_some() {}
     drop(out);
     // Answers that were given leave before the connection is closed.
@@ -100,6 +102,8 @@ struct RpcConnection {
     greeted: Mutex<bool>,
     uploads: Mutex<Uploads>,
     inputs: InputQueues,
+    /// Cancelled when the caller says nothing any more.
+    closed: CancelToken,
     /// Calls under way that stream, and can be ended.
     streams: Mutex<HashMap<CallId, AbortHandle>>,
     /// Jobs of this caller that end with their callers.
@@ -169,7 +173,10 @@ impl RpcConnection {
                 answer(out, id, done::<Hello>(told)).await;
                 continue;
             }
-            let (this, to) = (Arc::clone(self), StreamOut { call: id, out: out.clone() });
+            let (this, to) = (
+                Arc::clone(self),
+                StreamOut { call: id, out: out.clone(), closed: self.closed.clone() },
+            );
             let streams =
                 [FollowJob::METHOD, FollowFile::METHOD].contains(&request.method.as_str());
             let task = tasks.spawn(async move {

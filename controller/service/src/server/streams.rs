@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use jig_rig::workflow::CancelToken;
 use serde::Serialize;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
@@ -25,6 +26,8 @@ const LONGEST: Duration = Duration::from_millis(20);
 pub(super) struct StreamOut {
     pub(super) call: CallId,
     pub(super) out: mpsc::Sender<Vec<u8>>,
+    /// The caller says nothing any more: what waits for more ends.
+    pub(super) closed: CancelToken,
 }
 
 impl StreamOut {
@@ -46,7 +49,12 @@ pub(super) async fn follow_job(
     let mut follower =
         JobFollower::open(job, offset).map_err(|error| refused(&error, error.fault()))?;
     loop {
-        match follower.next().await.map_err(|error| refused(&error, error.fault()))? {
+        let news = tokio::select! {
+            biased;
+            news = follower.next() => news.map_err(|error| refused(&error, error.fault()))?,
+            () = to.closed.cancelled() => return Ok(JobEnd { crashed: None }),
+        };
+        match news {
             JobNews::Ended { crashed } => return Ok(JobEnd { crashed }),
             JobNews::Line { next, line } => {
                 let line = JobLine { call: to.call, next, line: *line };
@@ -79,7 +87,10 @@ pub(super) async fn follow_file(
             if !live {
                 return Ok(Nothing {});
             }
-            sleep(pause).await;
+            tokio::select! {
+                () = sleep(pause) => {}
+                () = to.closed.cancelled() => return Ok(Nothing {}),
+            }
             pause = (pause * 2).min(LONGEST);
             continue;
         }
