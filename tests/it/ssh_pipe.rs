@@ -555,6 +555,8 @@ fn a_far_side_that_falls_silent_is_noticed() {
         pipe.ended().await.result().unwrap_err()
     });
     says(&error, Fault::Lab, &["the far side has not answered for 4 s"]);
+    // A server's process that is stopped would not end with its connection.
+    site.sshd.connections().signal(Signal::SIGCONT);
     // One that has nothing to say answers. Its program runs for longer than it may be silent.
     options.command = ["sleep", "9"].map(str::to_owned).to_vec();
     let (_, end) = site.talk(options.clone(), "");
