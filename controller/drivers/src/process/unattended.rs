@@ -1,5 +1,4 @@
-//! A child that works for whoever reads its files: it outlives this process, and its output goes
-//! into a file.
+//! A child that outlives this process, and whose output goes into a file that other processes read.
 //!
 //! # Design
 //! Its standard input is a file that this process has locked (`flock`). The lock belongs to the open

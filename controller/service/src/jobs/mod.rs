@@ -1,7 +1,7 @@
 //! Commands that go on without their caller.
 //!
-//! A job is a folder and a process: `jig worker --job FOLDER`. Whoever may read the folder can follow
-//! the job, give it input and cancel it, from any process and after any break.
+//! A job is a folder and a process: `jig worker --job FOLDER`. A process that may use the folder
+//! can follow the job, give it input and cancel it, also after a break.
 //!
 //! ```text
 //! jobs/<id>/
