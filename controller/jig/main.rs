@@ -71,6 +71,8 @@ fn main() -> ExitCode {
         CliCommand::Serve(args) => commands::serve::serve(&cli.common, args),
         CliCommand::Worker(args) => Ok(commands::worker::worker(&cli.common, &screen, args)),
         CliCommand::Rpc(args) => commands::rpc::rpc(&cli.common, args),
+        CliCommand::Lease(command) => commands::lease::lease(&cli.common, &screen, command),
+        CliCommand::Shell(args) => commands::lease::shell(&cli.common, &screen, args),
         CliCommand::Boards => commands::boards::boards(&cli.common, &screen),
         CliCommand::Profile(command) => commands::profile::profile(&cli.common, &screen, command),
         CliCommand::Plan(command) => commands::plan::plan(&screen, command),

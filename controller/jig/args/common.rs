@@ -7,7 +7,8 @@ use clap::{Args, ValueEnum, ValueHint};
 use jig_lab::LabConfig;
 pub(super) use jig_model::document::parse_duration as duration;
 use jig_model::document::{QuantityError, parse_size};
-use jig_model::{Fault, PlaceName};
+use jig_model::lease::RigUser;
+use jig_model::{Fault, LeaseId, PlaceName};
 
 use super::rig_name::RigName;
 use crate::failure::Failure;
@@ -25,6 +26,9 @@ pub(crate) struct Common {
     /// Trust an SSH host that is not known yet, and remember its key
     #[arg(long, global = true, env = "JIG_SSH_ACCEPT_NEW", value_parser = clap::builder::FalseyValueParser::new())]
     pub(crate) ssh_accept_new: bool,
+    /// Lease to use places under; any lease of this user if not named
+    #[arg(long, global = true, value_name = "LEASE", env = "JIG_LEASE")]
+    pub(crate) lease: Option<LeaseId>,
     /// Folder of the runs
     #[arg(long, global = true, value_name = "DIR", env = "JIG_RUNS", value_hint = ValueHint::DirPath)]
     pub(crate) runs: Option<PathBuf>,
@@ -67,6 +71,7 @@ impl Common {
             rig,
             boards: self.boards.clone(),
             runs: self.runs.clone(),
+            user: RigUser { identity: own_name(), lease: self.lease.clone() },
             ..LabConfig::default()
         }
     }
@@ -85,6 +90,12 @@ impl Common {
         }
         args
     }
+}
+
+/// Names the user that this process runs as.
+pub(crate) fn own_name() -> String {
+    let user = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten();
+    user.map_or_else(|| nix::unistd::geteuid().to_string(), |user| user.name)
 }
 
 /// Form of the log.

@@ -15,6 +15,7 @@ use super::common::{Common, duration, size};
 use super::console::ConsoleArgs;
 use super::health::{DiscoverArgs, HealthArgs, RecoverArgs};
 use super::inject::InjectArgs;
+use super::lease::{LeaseCommand, ShellArgs};
 use super::power::PowerArgs;
 use super::probe::{
     BpArgs, BtArgs, DumpArgs, EraseArgs, FlashArgs, GdbArgs, MemCommand, ProbeCommand, ProbeTarget,
@@ -77,6 +78,11 @@ pub(crate) enum CliCommand {
     Worker(WorkerArgs),
     /// Serve the rig of this host to one caller, such as one that comes over SSH
     Rpc(RpcArgs),
+    /// Have a place for yourself for a while: queue, priorities, who has what until when
+    #[command(subcommand)]
+    Lease(LeaseCommand),
+    /// Have a place for yourself in a shell or for a command, which gives it back at its end
+    Shell(ShellArgs),
     /// List board profiles and places, and where each came from
     Boards,
     /// Prove that a place works, or recover it step by step until it does

@@ -10,6 +10,7 @@ mod execute;
 pub(crate) mod explain;
 pub(crate) mod health;
 pub(crate) mod inject;
+pub(crate) mod lease;
 pub(crate) mod machine;
 pub(crate) mod manual;
 pub(crate) mod plan;

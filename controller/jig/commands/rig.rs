@@ -5,20 +5,20 @@ use std::sync::Arc;
 
 use jig_lab::{Catalogue, Lab};
 use jig_model::command::{Command, EventSink, Refusal, Reply};
+use jig_model::lease::{LeaseAnswer, LeaseOrder};
 use jig_model::protocol::BoxFuture;
 use jig_model::{ConsoleName, Fault, PlaceName};
 use jig_rig::store::host_name;
 use jig_rig::workflow::CancelToken;
 use jig_service::client::{Connect, Connected, RemoteRig, RemoteRigError};
-use jig_service::protocol::{DescribePlace, PlaceAnswer};
+use jig_service::protocol::{DescribePlace, OrderLease, PlaceAnswer};
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
 
 use super::open_lab;
-use super::rpc::own_name;
 use super::runtime::until_signalled;
 use super::ssh_rig::SshConnect;
-use crate::args::{Common, RigName};
+use crate::args::{Common, RigName, own_name};
 use crate::failure::{Failure, chain};
 
 /// The rig that a verb works on.
@@ -40,7 +40,9 @@ impl OpenRig {
         // Only the folder of the runs is asked of this host's own files.
         let runs = Catalogue::load(&common.own_lab())?.runs_dir();
         let version = env!("CARGO_PKG_VERSION");
-        Ok(Self::There(RemoteRig::new(connect, runs, caller(), version)))
+        Ok(Self::There(
+            RemoteRig::new(connect, runs, caller(), version).under(common.lease.clone()),
+        ))
     }
 
     /// Returns the boards and places, where they are those of this host.
@@ -72,6 +74,14 @@ impl OpenRig {
                     until_signalled(async |_| rig.call(&place).await.map_err(Failure::from))?;
                 Ok(told.primary)
             }
+        }
+    }
+
+    /// Asks something of the leases of the rig.
+    pub(crate) async fn lease(&self, order: LeaseOrder) -> Result<LeaseAnswer, Failure> {
+        match self {
+            Self::Here(lab) => Ok(lab.catalogue().lease(lab.catalogue().user(), &order)?),
+            Self::There(rig) => Ok(rig.call(&OrderLease { order }).await?),
         }
     }
 

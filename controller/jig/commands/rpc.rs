@@ -14,7 +14,7 @@ use jig_service::server::{FileStore, RigHost, serve};
 use tokio::io::{stdin, stdout};
 
 use super::runtime::until_signalled;
-use crate::args::{Common, RpcArgs};
+use crate::args::{Common, RpcArgs, own_name};
 use crate::failure::Failure;
 
 /// Serves one caller until it closes the connection.
@@ -30,12 +30,6 @@ pub(crate) fn rpc(common: &Common, args: RpcArgs) -> Result<u8, Failure> {
         }
         Ok(exit::PASS)
     })
-}
-
-/// Names the user that this process runs as.
-pub(crate) fn own_name() -> String {
-    let user = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten();
-    user.map_or_else(|| nix::unistd::geteuid().to_string(), |user| user.name)
 }
 
 /// Says what connections are served from.

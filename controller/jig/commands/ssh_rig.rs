@@ -13,8 +13,7 @@ use jig_service::ssh::{
 };
 use tokio::time::timeout;
 
-use super::rpc::own_name;
-use crate::args::Common;
+use crate::args::{Common, own_name};
 use crate::failure::{Failure, chain};
 
 /// How long the end of a connection may take to be explained, once its output has ended.

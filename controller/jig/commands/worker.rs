@@ -11,12 +11,13 @@ use std::io::{self, BufRead as _, Read as _};
 use std::path::Path;
 use std::sync::Arc;
 
-use jig_lab::Lab;
+use jig_lab::{Lab, LabConfig};
 use jig_model::command::{
     Command, CommandEvent, EventSink, LineError, MOST_LINE, Refusal, Reply, WorkerLine, to_line,
 };
+use jig_model::lease::RigUser;
 use jig_model::{Fault, Problems, exit};
-use jig_service::jobs::{Job, JobOrder, JobOrders};
+use jig_service::jobs::{Job, JobOrder, JobOrders, JobSpec};
 use tokio::sync::mpsc;
 
 use super::runtime::until_signalled;
@@ -88,8 +89,10 @@ fn carry_out_job(common: &Common, screen: &Screen, folder: &Path) -> Result<Repl
     let job = Job::in_folder(folder).ok_or_else(|| {
         Failure::new(Fault::Usage, format!("{} is no folder of a job", folder.display()))
     })?;
-    let command = job.spec().map_err(|error| Failure::of(error.fault(), &error))?.command;
-    let lab = Lab::open(&common.lab()?)?;
+    let spec = job.spec().map_err(|error| Failure::of(error.fault(), &error))?;
+    let JobSpec { command, by, lease, attached: _ } = spec;
+    let user = RigUser { identity: by, lease };
+    let lab = Lab::open(&LabConfig { user, ..common.lab()? })?;
     let events = Arc::new(EventLines(screen.clone()));
     until_signalled(async |cancel| {
         let mut orders =

@@ -8,7 +8,7 @@ use jig_lab::{
 use jig_model::document::did_you_mean;
 use jig_model::{BoardId, ConsoleName, DeviceName, Fault, PlaceName};
 use jig_rig::console::escape;
-use jig_rig::health::HealthError;
+use jig_rig::database::DatabaseError;
 use jig_rig::session::SessionError;
 use jig_rig::store::{PlaceLockError, StoreError};
 
@@ -71,33 +71,37 @@ impl From<StoreError> for Failure {
 
 impl From<PlaceLockError> for Failure {
     fn from(error: PlaceLockError) -> Self {
-        Self::new(error.fault(), escape(chain(&error).as_bytes()).to_string())
+        match error {
+            PlaceLockError::Leased(error) => (*error).into(),
+            error => Self::new(error.fault(), escape(chain(&error).as_bytes()).to_string()),
+        }
     }
 }
 
-impl From<HealthError> for Failure {
-    fn from(error: HealthError) -> Self {
+impl From<DatabaseError> for Failure {
+    fn from(error: DatabaseError) -> Self {
         let failure = Self::of(error.fault(), &error);
         match error {
-            HealthError::Damaged { path, .. } => {
+            DatabaseError::Damaged { path, .. } => {
                 // With its journal: SQLite would bring the old pages back from a journal that
                 // stays.
                 let (folder, path) = (path.with_extension("damaged"), path.display());
                 let folder = folder.display();
                 failure.help(format!(
-                    "runs go on without it; set it aside to begin a new one: mkdir {folder} && mv \
-                     {path}* {folder}"
+                    "set it aside to begin a new one: mkdir {folder} && mv {path}* {folder}"
                 ))
             }
-            HealthError::Newer { .. } => failure.help("use the jig that wrote it, or a newer one"),
-            HealthError::Full { .. } => failure.help("free some space: jig runs prune"),
-            HealthError::Busy { path, .. } => {
+            DatabaseError::Newer { .. } => {
+                failure.help("use the jig that wrote it, or a newer one")
+            }
+            DatabaseError::Full { .. } => failure.help("free some space: jig runs prune"),
+            DatabaseError::Busy { path, .. } => {
                 failure.help(format!("see who has it: fuser -v {}", path.display()))
             }
-            HealthError::Folder { .. }
-            | HealthError::Unwritable { .. }
-            | HealthError::Sqlite { .. }
-            | HealthError::Encode { .. } => failure,
+            DatabaseError::Folder { .. }
+            | DatabaseError::Unwritable { .. }
+            | DatabaseError::Sqlite { .. }
+            | DatabaseError::Encode { .. } => failure,
         }
     }
 }
@@ -165,6 +169,7 @@ impl From<CommandError> for Failure {
             CommandError::Power(error) => error.into(),
             CommandError::Check(error) => error.into(),
             CommandError::Probe(error) => error.into(),
+            CommandError::Lease(error) => error.into(),
         }
     }
 }

@@ -12,6 +12,10 @@ impl EventSink for Screen {
                 let holder = escape(holder.as_bytes());
                 self.say(&format!("waiting for place {place}, in use by {holder}"));
             }
+            CommandEvent::LeaseLost { lease, why } => {
+                let why = escape(why.as_bytes());
+                self.insist(&format!("lease {lease} has ended, so the command is stopped: {why}"));
+            }
             CommandEvent::Disturbing { place, holder } => {
                 let holder = escape(holder.as_bytes());
                 self.insist(&format!(

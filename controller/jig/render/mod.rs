@@ -28,4 +28,4 @@ pub(crate) use progress::ProgressView;
 pub(crate) use recovery::repair_words;
 pub(crate) use screen::Screen;
 pub(crate) use table::TextTable;
-pub(crate) use verdict::{seconds, show_verdict, verdict_text, verdict_word};
+pub(crate) use verdict::{rest, seconds, show_verdict, verdict_text, verdict_word};

@@ -1,5 +1,6 @@
 //! The verdict of a run as text for people.
 
+use jiff::Timestamp;
 use std::fmt::Write as _;
 
 use jig_model::result::CaseStatus;
@@ -106,6 +107,16 @@ pub(crate) fn verdict_word(kind: VerdictKind) -> (&'static str, Style) {
 /// Writes milliseconds as seconds.
 pub(crate) fn seconds(ms: u64) -> String {
     format!("{}.{:02} s", ms / 1000, ms % 1000 / 10)
+}
+
+/// Writes how long it is from one moment to another, for people: `45 s`, `29 min`, `3 h 05 min`.
+pub(crate) fn rest(from: Timestamp, to: Timestamp) -> String {
+    let seconds = to.duration_since(from).as_secs().max(0);
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7200 => format!("{} min", (seconds + 30) / 60),
+        _ => format!("{} h {:02} min", seconds / 3600, seconds % 3600 / 60),
+    }
 }
 
 fn place(record: &RunRecord) -> String {

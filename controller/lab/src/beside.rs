@@ -98,10 +98,9 @@ impl<'l> RigBeside<'l> {
         // In one order for all, so that no two wait for each other.
         names.sort();
         names.retain(|name| !self.has(name));
-        let places = self.lab.catalogue.places();
         let mut locked = Vec::new();
         for name in &names {
-            locked.push(claim(&places, name).await?);
+            locked.push(claim(&self.lab.catalogue, name).await?);
         }
         Ok(locked)
     }

@@ -23,10 +23,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use jig_model::lease::RigUser;
 use jig_model::profile::{BoardProfile, FaultSetText, FaultSets};
 use jig_model::rig_file::{Canary, CaptureClient, Place, Rig, RigText};
 use jig_model::{BoardId, PlaceName, Problems};
 use jig_rig::health::HealthStore;
+use jig_rig::leases::LeaseStore;
 use jig_rig::store::{Places, Retention, open_regular};
 
 pub use self::devices::{SharedPort, shared_ports};
@@ -53,6 +55,8 @@ pub struct Catalogue {
     runs: Option<PathBuf>,
     /// Where what outlives a command is kept, if not where this user keeps it.
     state: Option<PathBuf>,
+    /// As whom the places are used.
+    user: RigUser,
     around: Surroundings,
 }
 
@@ -96,6 +100,7 @@ impl Catalogue {
             rig_files,
             runs: config.runs.clone(),
             state: config.state.clone(),
+            user: config.user.clone(),
             around,
         })
     }
@@ -200,6 +205,16 @@ impl Catalogue {
     /// Returns where the health of places is kept.
     pub fn health_store(&self) -> PathBuf {
         HealthStore::path_in(&self.state())
+    }
+
+    /// Returns as whom the places are used.
+    pub fn user(&self) -> &RigUser {
+        &self.user
+    }
+
+    /// Returns where the leases of places are kept.
+    pub(crate) fn lease_store(&self) -> PathBuf {
+        LeaseStore::path_in(&self.state())
     }
 
     /// Returns where image sets are, as an absolute path.

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use jig_model::lease::RigUser;
+
 /// Where the rig is described, where its runs are kept, and which program helps.
 #[derive(Debug, Clone, Default)]
 pub struct LabConfig {
@@ -16,4 +18,6 @@ pub struct LabConfig {
     pub state: Option<PathBuf>,
     /// The `jig` program. Injected faults that need a process of their own start it.
     pub program: Option<PathBuf>,
+    /// As whom its places are used.
+    pub user: RigUser,
 }

@@ -13,6 +13,7 @@ use jig_model::command::{
 use jig_model::plan::{Plan, default_plan};
 use jig_model::{ConsoleName, Fault, Problems, RunEvent, RunId};
 use jig_rig::console::ConsoleHandle;
+use jig_rig::leases::LeaseError;
 use jig_rig::session::{Extent, Observer, SessionRequest};
 use jig_rig::workflow::CancelToken;
 use tokio::sync::mpsc;
@@ -63,6 +64,9 @@ pub enum CommandError {
     /// The board was not flashed, reset or debugged.
     #[error(transparent)]
     Probe(#[from] ProbeCommandError),
+    /// Another user has a lease for the place, or that of the command has ended.
+    #[error(transparent)]
+    Lease(#[from] LeaseError),
 }
 
 impl CommandError {
@@ -77,6 +81,7 @@ impl CommandError {
             Self::Power(error) => error.fault(),
             Self::Check(error) => error.fault(),
             Self::Probe(error) => error.fault(),
+            Self::Lease(error) => error.fault(),
         }
     }
 }
@@ -104,6 +109,18 @@ impl Lab {
     /// # Errors
     /// As [`Lab::execute`].
     pub async fn execute_with_input(
+        &self,
+        command: Command,
+        input: mpsc::Receiver<Vec<u8>>,
+        events: Arc<dyn EventSink>,
+        cancel: CancelToken,
+    ) -> Result<Reply, CommandError> {
+        let permit = self.permit(&command, &*events, &cancel).await?;
+        let work = self.carry_out(command, input, Arc::clone(&events), cancel.clone());
+        permit.during(work, &*events, &cancel).await
+    }
+
+    async fn carry_out(
         &self,
         command: Command,
         input: mpsc::Receiver<Vec<u8>>,

@@ -5,7 +5,8 @@ use std::time::Duration;
 use jig_model::Fault;
 use jig_model::command::{CheckCommand, CheckReply, EventSink};
 use jig_model::rig_file::Place;
-use jig_rig::health::{HealthError, HealthEvent, HealthPolicy, HealthStore, Proof, examine};
+use jig_rig::database::DatabaseError;
+use jig_rig::health::{HealthEvent, HealthPolicy, HealthStore, Proof, examine};
 use jig_rig::store::PlaceLockError;
 use jig_rig::workflow::CancelToken;
 
@@ -30,7 +31,7 @@ pub enum CheckError {
     Checks(#[from] ChecksError),
     /// What was seen cannot be noted.
     #[error(transparent)]
-    Health(#[from] HealthError),
+    Health(#[from] DatabaseError),
     /// The caller cancelled it.
     #[error("the checks were stopped")]
     Cancelled,
@@ -60,7 +61,7 @@ impl Lab {
     ///
     /// # Errors
     /// They cannot be read or written.
-    pub fn health_store(&self) -> Result<HealthStore, HealthError> {
+    pub fn health_store(&self) -> Result<HealthStore, DatabaseError> {
         HealthStore::open(&self.catalogue.health_store())
     }
 
@@ -84,12 +85,16 @@ impl Lab {
         events: &dyn EventSink,
     ) -> Result<CheckReply, CheckError> {
         let (place, profile) = self.catalogue.place(&place)?;
-        let places = self.catalogue.places();
         // There is only one of a real board; an emulated one is a new one for each command.
         let _held = match wait_ms.map(Duration::from_millis) {
             _ if place.is_emulated() => None,
-            None => Some(places.lock_now(&place.name).await?),
-            Some(wait) => Some(hold(&places, &place.name, wait, events).await?),
+            None => {
+                let lock = self.catalogue.places().lock_now(&place.name).await?;
+                let admitted = self.catalogue.admission(&place.name, Some(&lock));
+                admitted.map_err(|error| PlaceLockError::Leased(Box::new(error)))?;
+                Some(lock)
+            }
+            Some(wait) => Some(hold(&self.catalogue, &place.name, wait, events).await?),
         };
         let store = self.health_store()?;
         let mut checks = self.checks_of(&place, &profile)?;

@@ -18,6 +18,7 @@ mod execute;
 mod faults;
 mod health;
 mod hold;
+mod leases;
 mod power;
 mod probe;
 mod run;
@@ -40,6 +41,9 @@ pub use self::execute::CommandError;
 pub use self::faults::InjectError;
 pub use self::health::{CheckError, health_policy};
 pub use self::hold::hold;
+pub use self::leases::{
+    KEPT as LEASE_KEPT, RENEWAL as LEASE_RENEWAL, UNRENEWED as LEASE_UNRENEWED, acquire,
+};
 pub use self::power::{PlaceSwitch, PowerCommandError, SwitchError, confirmation_words};
 pub use self::probe::{ProbeCommandError, ServedPlace, served_places};
 pub use self::run::RunError;

@@ -15,15 +15,16 @@ use jig_rig::session::{
     DutSpec, Extent, Observer, RunEnvironment, SessionError, SessionRequest, recovery_rungs,
 };
 use jig_rig::store::{
-    PlaceLock, PlaceLockError, Places, RunRecord, RunStore, StoreError, Swept, SweptOutcome,
-    lost_runs,
+    PlaceLock, PlaceLockError, RunRecord, RunStore, StoreError, Swept, SweptOutcome, lost_runs,
 };
 use jig_rig::workflow::CancelToken;
 
 use crate::beside::{BoundPlace, RigBeside};
 use crate::faults::Faults;
 use crate::hold::hold;
-use crate::{BindError, CatalogueError, InjectError, Lab, bind, coverage, health_policy};
+use crate::{
+    BindError, Catalogue, CatalogueError, InjectError, Lab, bind, coverage, health_policy,
+};
 
 /// How long a run waits for a place that another process uses: long enough for the run before
 /// in a loop of runs, short enough for a person who forgot a debugger.
@@ -191,7 +192,7 @@ impl Lab {
             let mut names: Vec<&PlaceName> = also.chain([&here.place.name]).collect();
             names.sort();
             for place in names {
-                lab.keep(vec![hold_or_cancel(&places, place, &cancel, events).await?]);
+                lab.keep(vec![hold_or_cancel(&self.catalogue, place, &cancel, events).await?]);
             }
         }
         let environment = RunEnvironment {
@@ -267,7 +268,7 @@ fn in_service(store: HealthStore, place: &Place) -> Result<Option<HealthStore>, 
 
 /// Takes a place for a run, unless the caller cancels first.
 async fn hold_or_cancel(
-    places: &Places,
+    catalogue: &Catalogue,
     place: &PlaceName,
     cancel: &CancelToken,
     events: &dyn EventSink,
@@ -275,7 +276,7 @@ async fn hold_or_cancel(
     tokio::select! {
         biased;
         () = cancel.cancelled() => Err(RunError::Cancelled(place.clone())),
-        held = hold(places, place, WAIT, events) => Ok(held?),
+        held = hold(catalogue, place, WAIT, events) => Ok(held?),
     }
 }
 
@@ -302,6 +303,7 @@ mod tests {
     use std::sync::Mutex;
 
     use super::*;
+    use crate::LabConfig;
 
     #[derive(Default)]
     struct Told(Mutex<Vec<CommandEvent>>);
@@ -315,7 +317,8 @@ mod tests {
     #[tokio::test]
     async fn a_place_in_use_is_waited_for_until_the_caller_cancels() {
         let state = tempfile::tempdir().unwrap();
-        let places = Places::new(state.path());
+        let config = LabConfig { state: Some(state.path().to_owned()), ..LabConfig::default() };
+        let places = Catalogue::load(&config).unwrap();
         let place: PlaceName = "bench-1".parse().unwrap();
         let (told, cancel) = (Told::default(), CancelToken::new());
         let lock = hold_or_cancel(&places, &place, &cancel, &told).await.unwrap();

@@ -16,6 +16,7 @@ pub mod exit;
 pub mod fault;
 pub mod image;
 pub mod known_good;
+pub mod lease;
 pub mod machine;
 pub mod name;
 pub mod note;
@@ -36,7 +37,10 @@ pub use cause::{Cause, VerdictKind};
 pub use diagnostic::{LocatedProblem, Problem, Problems};
 pub use event::{Purpose, RunEvent, StampedEvent};
 pub use fault::{Fault, chain};
-pub use name::{ActionName, BoardId, ConsoleName, DeviceName, NameError, PlaceName, RunId};
+pub use name::{
+    ActionName, BoardId, ClassName, ConsoleName, DeviceName, LeaseId, NameError, PlaceName, RunId,
+    TagName,
+};
 pub use note::Note;
 pub use size::byte_size;
 pub use verdict::{Evidence, ImageSeen, Verdict};

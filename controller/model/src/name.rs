@@ -101,6 +101,26 @@ name! {
     /// Names a run; also the name of its directory.
     RunId
 }
+name! {
+    /// Names something that places of a rig have in common, such as `radio`.
+    TagName
+}
+name! {
+    /// Names a class of users, such as `engineer` or `ci`.
+    ClassName
+}
+name! {
+    /// Names a lease.
+    LeaseId
+}
+
+impl ClassName {
+    /// Takes a name that this crate makes itself, so a refusal could not be acted on.
+    pub(crate) fn made(text: String) -> Self {
+        debug_assert!(check(&text).is_ok(), "{text:?} is no name");
+        Self(text)
+    }
+}
 
 impl ActionName {
     /// Takes a name that this crate makes itself, so a refusal could not be acted on.

@@ -6,8 +6,10 @@
 pub mod attempt;
 pub mod capture_service;
 pub mod console;
+pub mod database;
 pub mod health;
 pub mod judge;
+pub mod leases;
 pub mod report;
 pub mod results;
 pub mod session;

@@ -2,10 +2,12 @@
 //!
 //! Owns every child of Jig: each is the leader of its own process group, dies with Jig
 //! (parent-death signal), is killed as a group and reaped. A [`DetachedProcess`] and one that is
-//! started by [`start_unattended`] outlive Jig: they are a Jig themselves. [`supervise`] ends descendants, too, in a process of its own. Refuses shells: a command is a
-//! program and a list of arguments. Standard input is never inherited.
+//! started by [`start_unattended`] outlive Jig: they are a Jig themselves. [`supervise`] ends descendants, too,
+//! in a process of its own. Refuses shells: a command is a program and a list of arguments. Standard
+//! input is inherited by [`run_in_foreground`] alone, for a program of the user.
 
 mod detached;
+mod foreground;
 mod fork;
 mod managed;
 mod run_time;
@@ -15,6 +17,7 @@ mod supervise;
 mod unattended;
 
 pub use detached::{DetachedEvent, DetachedProcess, DetachedRequest};
+pub use foreground::{ForegroundRequest, run_in_foreground};
 pub(crate) use fork::set_filter;
 pub use managed::{Ending, ManagedProcess, SpawnError, SpawnRequest};
 pub(crate) use run_time::RunTime;

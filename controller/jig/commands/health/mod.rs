@@ -10,7 +10,8 @@ use jig_model::command::{CheckCommand, Command, Reply};
 use jig_model::exit;
 use jig_model::protocol::CheckReport;
 use jig_model::rig_file::Place;
-use jig_rig::health::{Figures, HealthError, HistoryEntry, PlaceHealth};
+use jig_rig::database::DatabaseError;
+use jig_rig::health::{Figures, HistoryEntry, PlaceHealth};
 use jig_rig::store::PlaceLockError;
 
 pub(crate) use self::show::style;
@@ -63,7 +64,7 @@ pub(crate) fn health(common: &Common, screen: &Screen, args: HealthArgs) -> Resu
     let mut rows = Vec::new();
     for (place, looked) in places.into_iter().zip(looks) {
         let store = &store;
-        let read = || -> Result<_, HealthError> {
+        let read = || -> Result<_, DatabaseError> {
             let health = store.of_by(&health_policy(&place), &place.name)?;
             let past = args.history.map(|limit| {
                 Ok((store.figures(&place.name, since)?, store.history(&place.name, limit)?))

@@ -101,8 +101,7 @@ impl Lab {
             PowerAction::Status | PowerAction::Explain => (Vec::new(), self.open_outlet(switch)?),
             // What senses the power may be in use; its user is not disturbed.
             PowerAction::Verify => {
-                let places = self.catalogue.places();
-                let held = vec![hold(&places, &switch.place, wait, events).await?];
+                let held = vec![hold(&self.catalogue, &switch.place, wait, events).await?];
                 (held, self.open_sensed_outlet(switch)?)
             }
             PowerAction::On | PowerAction::Off | PowerAction::Cycle => {

@@ -23,13 +23,12 @@ impl Lab {
         force: bool,
         events: &dyn EventSink,
     ) -> Result<Vec<PlaceLock>, SwitchError> {
-        let places = self.catalogue.places();
         let mut held = Vec::new();
         // In one order for all, so that no two wait for each other.
         let mut names: Vec<&PlaceName> = switch.shared_with.iter().chain([&switch.place]).collect();
         names.sort();
         for other in names {
-            match hold(&places, other, wait, events).await {
+            match hold(&self.catalogue, other, wait, events).await {
                 Ok(lock) => held.push(lock),
                 Err(error) if *other == switch.place => return Err(error.into()),
                 Err(PlaceLockError::Held { place, holder }) if force => {

@@ -40,11 +40,10 @@ impl<'c> CommandTarget<'c> {
         events: &dyn EventSink,
         cancel: &CancelToken,
     ) -> Result<PlaceLock, ProbeCommandError> {
-        let places = self.catalogue.places();
         let wait = Duration::from_millis(self.access.wait_ms);
         tokio::select! {
             biased;
-            held = hold(&places, &self.place.name, wait, events) => Ok(held?),
+            held = hold(self.catalogue, &self.place.name, wait, events) => Ok(held?),
             () = cancel.cancelled() => Err(ProbeCommandError::Waiting(self.place.name.clone())),
         }
     }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{ConsoleLogEvent, InputLoss};
 use crate::debug::{AttachMethod, FlashProgress};
 use crate::protocol::LineControl;
-use crate::{ConsoleName, PlaceName, RunEvent, RunId};
+use crate::{ConsoleName, LeaseId, PlaceName, RunEvent, RunId};
 
 /// What happens while a command is carried out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -66,6 +66,13 @@ pub enum CommandEvent {
         place: PlaceName,
         /// Its holder; may hold any text.
         holder: String,
+    },
+    /// The lease that the command runs under has ended; the command is cancelled.
+    LeaseLost {
+        /// The lease.
+        lease: LeaseId,
+        /// Why; may hold any text.
+        why: String,
     },
     /// A place that is in use is disturbed, as the command asks for.
     Disturbing {

@@ -313,6 +313,7 @@ fn said() -> Vec<WorkerLine> {
         },
         CommandEvent::Console { console: "uart0".parse().unwrap(), log: "uart0.raw".into() },
         CommandEvent::Waiting { place: place(), holder: "jig \u{1b}[31m".to_owned() },
+        CommandEvent::LeaseLost { lease: "l1".parse().unwrap(), why: "\u{7}".to_owned() },
         CommandEvent::Disturbing { place: place(), holder: String::new() },
     ];
     let events = events.into_iter().chain(attach_events()).chain(probe_events());

@@ -10,7 +10,7 @@ use super::quantity::{parse_duration, parse_size};
 use super::value::FromToml;
 use super::{ByteSize, Located, Node};
 use crate::pattern::Pattern;
-use crate::{ActionName, BoardId, ConsoleName, DeviceName, PlaceName};
+use crate::{ActionName, BoardId, ClassName, ConsoleName, DeviceName, PlaceName, TagName};
 
 const BAD_VALUE: &str = "document::bad-value";
 
@@ -162,7 +162,7 @@ macro_rules! names {
         }
     )+};
 }
-names! { ActionName BoardId ConsoleName DeviceName PlaceName }
+names! { ActionName BoardId ClassName ConsoleName DeviceName PlaceName TagName }
 
 /// A word out of a closed list.
 pub trait Choice: Copy + 'static {

@@ -9,9 +9,10 @@ use super::power::Devices;
 use super::raw::{RawCanary, RawEmulator, RawHub, RawPlace, RawProbe, RawRig, RawRuns};
 use super::{
     Canary, CaptureLimits, EmulatorPart, Hub, Network, Place, ProbePart, Rig, RunStorage, capture,
-    checks, console_transports, flasher, power, reset,
+    checks, console_transports, flasher, leases, power, reset,
 };
 use crate::document::{Findings, Located, document_schema, open};
+use crate::lease::LeasePolicy;
 use crate::power::{PowerDevice, RawPower, SECRET};
 use crate::profile::BoardProfile;
 use crate::{DeviceName, PlaceName, Problems};
@@ -48,6 +49,8 @@ struct Earlier {
     runs: Option<String>,
     /// The file that says how much is kept between runs.
     capture: Option<String>,
+    /// The file that says who goes first.
+    leases: Option<String>,
     /// What the transports of each place end at.
     transports: console_transports::Claims,
 }
@@ -59,6 +62,7 @@ struct LoweredFile {
     hubs: Vec<Hub>,
     runs: Option<RunStorage>,
     capture: Option<CaptureLimits>,
+    leases: Option<LeasePolicy>,
 }
 
 impl Rig {
@@ -77,12 +81,13 @@ impl Rig {
         let mut problems = Vec::new();
         for file in files {
             match parse_file(file, &devices, profiles, &mut earlier) {
-                Ok(LoweredFile { places, power, hubs, runs, capture }) => {
+                Ok(LoweredFile { places, power, hubs, runs, capture, leases }) => {
                     rig.places.extend(places);
                     rig.hubs.extend(hubs);
                     rig.power.extend(power);
                     rig.runs = runs.unwrap_or(rig.runs);
                     rig.capture = capture.unwrap_or(rig.capture);
+                    rig.leases = leases.unwrap_or(rig.leases);
                 }
                 Err(bad) => problems.push(without_secrets(bad)),
             }
@@ -136,6 +141,10 @@ fn parse_file(
             once(&capture, origin, &mut earlier.capture, "rig::capture-twice", &findings);
             capture::lower(capture.value, origin, &findings)
         });
+        let leases = raw.value.leases.map(|leases| {
+            once(&leases, origin, &mut earlier.leases, "rig::leases-twice", &findings);
+            leases::lower(leases.value, &findings)
+        });
         let places = raw.value.place.map(|list| list.value).unwrap_or_default();
         let places: Vec<Option<Place>> = places
             .into_iter()
@@ -174,6 +183,7 @@ fn parse_file(
             power: power.into_iter().collect::<Option<_>>()?,
             runs,
             capture,
+            leases,
         })
     });
     findings.finish(KIND, origin, text, lowered)
@@ -194,6 +204,7 @@ fn once<T>(
 ) {
     let (what, name) = match check {
         "rig::runs-twice" => ("where runs are kept", "[runs]"),
+        "rig::leases-twice" => ("who goes first", "[leases]"),
         _ => ("how much is kept between runs", "[capture]"),
     };
     match earlier {
@@ -267,6 +278,7 @@ fn lower_place(raw: RawPlace, devices: &Devices, origin: &str) -> Option<Place> 
     Some(Place {
         name: raw.name?.value,
         board: raw.board?.value,
+        tags: raw.tags.into_iter().flat_map(|tags| tags.value).map(|tag| tag.value).collect(),
         emulator: raw.emulator.map(|emulator| lower_emulator(emulator.value)),
         probe: match raw.probe {
             Some(probe) => Some(lower_probe(probe.value)?),

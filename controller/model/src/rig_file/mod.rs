@@ -13,6 +13,7 @@ mod checks;
 mod console_transports;
 mod deploy_at;
 mod flasher;
+mod leases;
 mod lower;
 mod parts;
 mod place;

@@ -1,5 +1,7 @@
 //! What a place can do with the parts it has, and what it lacks.
 
+use std::collections::BTreeSet;
+
 use super::{ConsoleTransport, EmulatorPart, Endpoint, Network, Place, ProbePart, ResetPart};
 use crate::power::{PlaceSense, PowerDriver};
 use crate::profile::BoardProfile;
@@ -11,6 +13,7 @@ impl Place {
         Self {
             name,
             board,
+            tags: BTreeSet::new(),
             emulator: None,
             probe: None,
             consoles: Vec::new(),

@@ -10,7 +10,7 @@ use crate::pattern::Pattern;
 use crate::power::RawPower;
 use crate::rig_file::EmulatorDeploy;
 use crate::toml_table;
-use crate::{BoardId, ConsoleName, DeviceName, PlaceName};
+use crate::{BoardId, ClassName, ConsoleName, DeviceName, PlaceName, TagName};
 
 toml_table! {
     /// A rig file: the places of a rig, and where runs are kept.
@@ -27,6 +27,34 @@ toml_table! {
         runs: RawRuns = optional,
         /// How much is kept of what consoles print between runs, while `jig serve` runs.
         capture: RawCapture = optional,
+        /// Who goes first where several users want a place, and for how long.
+        leases: RawLeases = optional,
+    }
+
+    /// Who goes first where several users want a place, and for how long.
+    pub(super) struct RawLeases {
+        /// How long a lease lasts if its user does not say; "30m" if missing.
+        ttl: Duration = optional,
+        /// Waiting for this long is worth one step of priority; "1m" if missing.
+        ageing: Duration = optional,
+        /// The classes of users; the first one is that of users who are in none. If missing:
+        /// `engineer` (priority 10) and `ci` (priority 0, members "ci" and "ci-*").
+        class: Vec<Located<RawLeaseClass>> = optional,
+    }
+
+    /// Users who are treated alike.
+    pub(super) struct RawLeaseClass {
+        /// Its name.
+        name: ClassName = required,
+        /// Higher ones go first, from -1000 to 1000; 0 if missing.
+        priority: i32 = optional,
+        /// The users: names as in `jig lease ls`, or with `*` at the end for any ending.
+        members: Vec<Located<String>> = optional,
+        /// Whether a lease may be ended for one of a class with a higher priority, while no command
+        /// runs under it; false if missing.
+        yields: bool = optional,
+        /// How long a lease may last in all, unless a process keeps it; for ever if missing.
+        longest: Duration = optional,
     }
 
     /// A hub whose own power can be switched: every place on it is disturbed then.
@@ -44,6 +72,8 @@ toml_table! {
         name: PlaceName = required,
         /// The profile of its board.
         board: BoardId = required,
+        /// What it has in common with other places, such as ["radio"]: users select places by it.
+        tags: Vec<Located<TagName>> = optional,
         /// Says that the board is emulated. It has power, reset, consoles and a loader then.
         emulator: RawEmulator = optional,
         /// The debug probe on a real board.

@@ -1,5 +1,6 @@
 //! The lowered rig: every place has a board that exists and a resource that fits.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -7,10 +8,11 @@ use serde::Serialize;
 
 use super::{ConsoleTransport, EmulatorPart, FlasherPart, ProbePart, ResetPart};
 use crate::document::did_you_mean;
+use crate::lease::LeasePolicy;
 use crate::pattern::Pattern;
 use crate::power::{PlacePower, PowerDevice};
 use crate::profile::BoardProfile;
-use crate::{BoardId, DeviceName, PlaceName};
+use crate::{BoardId, DeviceName, PlaceName, TagName};
 
 /// A rig: what there is to run on.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -25,6 +27,8 @@ pub struct Rig {
     pub runs: RunStorage,
     /// How much is kept of what consoles print between runs.
     pub capture: CaptureLimits,
+    /// Who goes first where several users want a place.
+    pub leases: LeasePolicy,
 }
 
 /// A hub whose own power can be switched.
@@ -43,6 +47,8 @@ pub struct Place {
     pub name: PlaceName,
     /// The profile of its board.
     pub board: BoardId,
+    /// What it has in common with other places.
+    pub tags: BTreeSet<TagName>,
     /// The emulator that is its board. It brings power, reset, consoles and a loader, so a
     /// place with one has no other part.
     pub emulator: Option<EmulatorPart>,

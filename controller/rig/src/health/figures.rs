@@ -5,8 +5,8 @@ use jig_model::PlaceName;
 use rusqlite::{Connection, OptionalExtension as _};
 use serde::Serialize;
 
-use super::schema::retried;
-use super::{HealthError, HealthStore};
+use super::HealthStore;
+use crate::database::DatabaseError;
 
 /// A day in seconds.
 const DAY: f64 = 86_400.0;
@@ -67,9 +67,8 @@ impl HealthStore {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub fn figures(&self, place: &PlaceName, since: Timestamp) -> Result<Figures, HealthError> {
-        let mut connection = self.connection();
-        let (mut figures, first) = retried(self.path(), || {
+    pub fn figures(&self, place: &PlaceName, since: Timestamp) -> Result<Figures, DatabaseError> {
+        let (mut figures, first) = self.database().retried(|connection| {
             // One view of the store for all of it.
             let view = connection.transaction()?;
             count(&view, place.as_str(), since.as_microsecond())

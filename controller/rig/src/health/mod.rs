@@ -19,7 +19,6 @@
 //! *The store is a convenience, never a condition.* If it cannot be read, health is unknown, and
 //! runs go on.
 
-mod error;
 mod event;
 mod examine;
 mod figures;
@@ -31,7 +30,6 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-pub use error::HealthError;
 pub use event::{HealthEvent, Signal};
 pub use examine::examine;
 pub use figures::Figures;

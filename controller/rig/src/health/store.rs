@@ -1,9 +1,6 @@
 //! The store: states and history of places, kept between processes.
 
-use std::fs::DirBuilder;
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 use jig_model::{PlaceName, VerdictKind};
@@ -12,9 +9,10 @@ use rusqlite::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::schema::{self, retried};
+use super::schema::FORMAT;
 use super::table::{needed, next};
-use super::{HealthError, HealthEvent, HealthPolicy, HealthState, PlaceHealth, Signal};
+use super::{HealthEvent, HealthPolicy, HealthState, PlaceHealth, Signal};
+use crate::database::{Database, DatabaseError};
 
 /// How many events of a place are kept: with a look every five minutes, a month.
 const KEPT: u32 = 10_000;
@@ -26,9 +24,8 @@ const REMOVE_EVERY: i64 = 64;
 /// Every call may wait for the disk and for other processes: call it where blocking is
 /// allowed. A note is durable when the call returns.
 pub struct HealthStore {
-    path: PathBuf,
+    database: Database,
     policy: HealthPolicy,
-    connection: Mutex<Connection>,
 }
 
 /// One event of a place's history.
@@ -46,7 +43,7 @@ pub struct HistoryEntry {
 
 impl std::fmt::Debug for HealthStore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("HealthStore").field("path", &self.path).finish_non_exhaustive()
+        f.debug_struct("HealthStore").field("path", &self.path()).finish_non_exhaustive()
     }
 }
 
@@ -60,20 +57,9 @@ impl HealthStore {
     ///
     /// # Errors
     /// It cannot be written, a newer Jig wrote it, or it is damaged.
-    pub fn open(path: &Path) -> Result<Self, HealthError> {
-        if let Some(folder) = path.parent() {
-            DirBuilder::new()
-                .recursive(true)
-                .mode(0o750)
-                .create(folder)
-                .map_err(|source| HealthError::Folder { path: path.to_owned(), source })?;
-        }
-        let connection = schema::open(path)?;
-        Ok(Self {
-            path: path.to_owned(),
-            policy: HealthPolicy::default(),
-            connection: Mutex::new(connection),
-        })
+    pub fn open(path: &Path) -> Result<Self, DatabaseError> {
+        let database = Database::open(FORMAT, path)?;
+        Ok(Self { database, policy: HealthPolicy::default() })
     }
 
     /// Sets how much it takes to change a state, for places that [`Self::note`] is used for.
@@ -85,14 +71,14 @@ impl HealthStore {
 
     /// Returns the store's file.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.database.path()
     }
 
     /// Returns the health of a place; one without an event is healthy.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub fn of(&self, place: &PlaceName) -> Result<PlaceHealth, HealthError> {
+    pub fn of(&self, place: &PlaceName) -> Result<PlaceHealth, DatabaseError> {
         self.of_by(&self.policy, place)
     }
 
@@ -104,9 +90,8 @@ impl HealthStore {
         &self,
         policy: &HealthPolicy,
         place: &PlaceName,
-    ) -> Result<PlaceHealth, HealthError> {
-        let connection = self.connection();
-        let found = retried(&self.path, || load(&connection, place))?;
+    ) -> Result<PlaceHealth, DatabaseError> {
+        let found = self.database.retried(|connection| load(connection, place))?;
         self.lowered(found, policy)
     }
 
@@ -119,7 +104,7 @@ impl HealthStore {
         place: &PlaceName,
         at: Timestamp,
         what: &HealthEvent,
-    ) -> Result<PlaceHealth, HealthError> {
+    ) -> Result<PlaceHealth, DatabaseError> {
         self.note_by(&self.policy, place, at, what)
     }
 
@@ -133,11 +118,9 @@ impl HealthStore {
         place: &PlaceName,
         at: Timestamp,
         what: &HealthEvent,
-    ) -> Result<PlaceHealth, HealthError> {
-        let body = serde_json::to_string(what)
-            .map_err(|source| HealthError::Encode { path: self.path.clone(), source })?;
-        let mut connection = self.connection();
-        retried(&self.path, || {
+    ) -> Result<PlaceHealth, DatabaseError> {
+        let body = serde_json::to_string(what).map_err(|error| self.database.unencoded(error))?;
+        self.database.retried(|connection| {
             let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             let now = match self.lowered(load(&change, place)?, policy) {
                 Ok(now) => now,
@@ -155,9 +138,12 @@ impl HealthStore {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub fn history(&self, place: &PlaceName, limit: u32) -> Result<Vec<HistoryEntry>, HealthError> {
-        let connection = self.connection();
-        let rows = retried(&self.path, || {
+    pub fn history(
+        &self,
+        place: &PlaceName,
+        limit: u32,
+    ) -> Result<Vec<HistoryEntry>, DatabaseError> {
+        let rows = self.database.retried(|connection| {
             let mut query = connection.prepare(
                 "SELECT seq, at_us, state, body FROM event WHERE place = :place
                  ORDER BY seq DESC LIMIT :limit",
@@ -177,29 +163,28 @@ impl HealthStore {
             .collect()
     }
 
-    pub(super) fn connection(&self) -> MutexGuard<'_, Connection> {
-        // A panic cannot leave half a change behind: SQLite rolls it back.
-        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn database(&self) -> &Database {
+        &self.database
     }
 
-    pub(super) fn time(&self, us: i64) -> Result<Timestamp, HealthError> {
+    pub(super) fn time(&self, us: i64) -> Result<Timestamp, DatabaseError> {
         Timestamp::from_microsecond(us).map_err(|_| self.damaged(format!("{us} is no time")))
     }
 
-    fn state(&self, text: &str) -> Result<HealthState, HealthError> {
+    fn state(&self, text: &str) -> Result<HealthState, DatabaseError> {
         let short = || text.chars().take(40).collect::<String>();
         HealthState::of_text(text).ok_or_else(|| self.damaged(format!("{:?} is no state", short())))
     }
 
-    pub(super) fn damaged(&self, reason: impl Into<String>) -> HealthError {
-        HealthError::damaged(&self.path, reason)
+    pub(super) fn damaged(&self, reason: impl Into<String>) -> DatabaseError {
+        self.database.damaged(reason)
     }
 
     fn lowered(
         &self,
         found: Option<RawHealth>,
         policy: &HealthPolicy,
-    ) -> Result<PlaceHealth, HealthError> {
+    ) -> Result<PlaceHealth, DatabaseError> {
         let Some(raw) = found else { return Ok(PlaceHealth::unknown_to_anybody()) };
         let state = self.state(&raw.state)?;
         let since = raw.since_us.map(|us| self.time(us)).transpose()?;

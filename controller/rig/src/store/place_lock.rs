@@ -31,9 +31,15 @@ use tokio::time::{Instant, sleep};
 use super::StoreError;
 use super::place_command::{PlaceCommand, end_children};
 use super::process::{host_name, lives, pid_namespace, start_ticks};
+use crate::leases::LeaseError;
 
 /// Pause between two looks at a lock: short for people, and 20 looks a second cost nothing.
 const LOOK: Duration = Duration::from_millis(50);
+
+/// How often, and with which pause, a lock without a known holder is tried again: a look at a lock
+/// takes microseconds.
+const LOOKERS: u32 = 3;
+const LOOKER: Duration = Duration::from_millis(5);
 
 /// Largest record that is read, and how much of a command line is kept.
 const MAX_RECORD: u64 = 16 << 10;
@@ -112,6 +118,9 @@ pub enum PlaceLockError {
         /// The process that captures them, if it could be found out.
         holder: Option<Box<Holder>>,
     },
+    /// Another user has a lease for it, or a right to one.
+    #[error(transparent)]
+    Leased(Box<LeaseError>),
     /// The lock cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -122,6 +131,7 @@ impl PlaceLockError {
     pub fn fault(&self) -> Fault {
         match self {
             Self::Held { .. } | Self::Kept { .. } => Fault::Lab,
+            Self::Leased(error) => error.fault(),
             Self::Store(error) => error.fault(),
         }
     }
@@ -195,11 +205,23 @@ impl Places {
     /// # Errors
     /// Another process holds it, or the folder cannot be written.
     pub async fn lock_now(&self, place: &PlaceName) -> Result<PlaceLock, PlaceLockError> {
-        let lock = self.try_take(place)?;
+        let mut lock = self.try_take(place);
+        for _ in 0..LOOKERS {
+            // Held for the moment in which another process looks whether it is held.
+            let Err(PlaceLockError::Held { holder: None, .. }) = lock else { break };
+            sleep(LOOKER).await;
+            lock = self.try_take(place);
+        }
+        let lock = lock?;
         // The thread owns the lock meanwhile: the next holder must not start before it is done.
         let cleared = tokio::task::spawn_blocking(move || lock.cleared()).await;
         let broken = |error| StoreError::writing(&self.root, io::Error::other(error)).into();
         cleared.map_err(broken)
+    }
+
+    /// Returns the highest token of a lease that a place has seen; 0 if it has seen none.
+    pub fn fence(&self, place: &PlaceName) -> u64 {
+        read_fence(&self.path(place, "fence"))
     }
 
     /// Returns the socket of the capture service. It lies beside the folder: a place may have any
@@ -303,6 +325,24 @@ impl PlaceLock {
         &self.place
     }
 
+    /// Takes note of the token of a lease, and returns the highest one that the place has seen. A
+    /// lease whose token is lower has ended, whatever a database says.
+    ///
+    /// # Errors
+    /// The file beside the lock cannot be written.
+    pub fn pass_fence(&self, token: u64) -> Result<u64, StoreError> {
+        let path = self.held.path.with_extension("fence");
+        let seen = read_fence(&path);
+        if token > seen {
+            // One process has the lock, so one writes.
+            let fresh = self.held.path.with_extension("fence-new");
+            std::fs::write(&fresh, token.to_string())
+                .and_then(|()| std::fs::rename(&fresh, &path))
+                .map_err(|error| StoreError::writing(&path, error))?;
+        }
+        Ok(seen.max(token))
+    }
+
     /// Begins a command at the place, in the place's one folder for commands.
     ///
     /// # Errors
@@ -366,6 +406,10 @@ impl Drop for LockFile {
         // Before the lock is given up: afterwards it would be the next holder's record.
         let _ = self.file.set_len(0);
     }
+}
+
+fn read_fence(path: &Path) -> u64 {
+    std::fs::read_to_string(path).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
 }
 
 /// Reads the holder of a lock that is known to be held; nothing if the record is not that of a

@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use jig_model::command::{Command, CommandEvent, EventSink, Refusal, Reply, WorkerLine};
 use jig_model::protocol::BoxFuture;
-use jig_model::{Fault, RunId};
+use jig_model::{Fault, LeaseId, RunId};
 use jig_rig::workflow::CancelToken;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Mutex, mpsc};
@@ -146,6 +146,8 @@ pub struct RemoteRig {
     by: String,
     version: String,
     patience: Patience,
+    /// The lease that commands name.
+    lease: Option<LeaseId>,
     link: Mutex<Option<Link>>,
 }
 
@@ -159,13 +161,20 @@ impl RemoteRig {
     /// Names a rig; nothing is connected yet. `by` says who calls, `version` is that of this program.
     pub fn new(connect: Arc<dyn Connect>, runs: PathBuf, by: String, version: &str) -> Self {
         let (version, patience) = (version.to_owned(), Patience::default());
-        Self { connect, runs, by, version, patience, link: Mutex::new(None) }
+        Self { connect, runs, by, version, patience, lease: None, link: Mutex::new(None) }
     }
 
     /// Sets how long a lost connection is waited for.
     #[must_use]
     pub fn patient(mut self, patience: Patience) -> Self {
         self.patience = patience;
+        self
+    }
+
+    /// Sets the lease that commands name.
+    #[must_use]
+    pub fn under(mut self, lease: Option<LeaseId>) -> Self {
+        self.lease = lease;
         self
     }
 
@@ -242,10 +251,11 @@ impl RemoteRig {
         let outputs: Vec<PathBuf> =
             command.files().outputs.into_iter().map(|path| path.clone()).collect();
         let job = JobId::random(jiff::Timestamp::now());
-        let attached = command.is_session();
+        let (attached, lease) = (command.is_session(), self.lease.clone());
+        let request = StartJob { job: job.clone(), command, attached, lease };
         let mut link = self.link().await?;
         loop {
-            match start(&link.client, &images, &command, &job, attached).await {
+            match start(&link.client, &images, &request).await {
                 Err(
                     RemoteRigError::Call(error) | RemoteRigError::Upload(UploadError::Call(error)),
                 ) if error.is_lost() => {
@@ -309,13 +319,11 @@ impl RemoteRig {
 async fn start(
     client: &RigClient,
     images: &[SentImage],
-    command: &Command,
-    job: &JobId,
-    attached: bool,
+    request: &StartJob,
 ) -> Result<(), RemoteRigError> {
-    let mut command = command.clone();
-    send_images(client, images, &mut command).await?;
-    client.call(&StartJob { job: job.clone(), command, attached }).await?;
+    let mut request = request.clone();
+    send_images(client, images, &mut request.command).await?;
+    client.call(&request).await?;
     Ok(())
 }
 

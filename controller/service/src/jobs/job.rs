@@ -5,8 +5,8 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use jig_drivers::process::SpawnError;
-use jig_model::Fault;
 use jig_model::command::{Command, WorkerLine};
+use jig_model::{Fault, LeaseId};
 use serde::{Deserialize, Serialize};
 
 use super::JobId;
@@ -27,6 +27,9 @@ pub struct JobSpec {
     pub by: String,
     /// Whether it is cancelled when its callers have been gone for a while.
     pub attached: bool,
+    /// The lease that the command names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease: Option<LeaseId>,
 }
 
 /// Says why a job was not begun or found.

@@ -1,7 +1,8 @@
 //! The calls, their parameters and answers.
 
 use jig_model::command::{Command, WorkerLine};
-use jig_model::{BoardId, ConsoleName, PlaceName, RunId};
+use jig_model::lease::{LeaseAnswer, LeaseOrder};
+use jig_model::{BoardId, ConsoleName, LeaseId, PlaceName, RunId};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -36,6 +37,7 @@ calls! {
     ReadJobOutput "job.read" -> RunFileChunk;
     ListJobs "job.list" -> Vec<JobSummary>;
     DescribePlace "rig.place" -> PlaceAnswer;
+    OrderLease "rig.lease" -> LeaseAnswer;
     OfferFile "file.offer" -> OfferedFile;
     PutFile "file.put" -> Nothing;
     DescribeRun "run.files" -> RunFiles;
@@ -100,6 +102,9 @@ pub struct StartJob {
     pub command: Command,
     /// Whether it is cancelled when its callers have been gone for a while.
     pub attached: bool,
+    /// The lease to use the place under; any lease of the caller if none is named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease: Option<LeaseId>,
 }
 
 /// Streams what a job says, as [`JobLine`], from an offset on.
@@ -201,6 +206,14 @@ pub struct PlaceAnswer {
     pub primary: ConsoleName,
     /// Its consoles.
     pub consoles: Vec<ConsoleName>,
+}
+
+/// Asks something of the leases of the rig, as whom the caller acts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OrderLease {
+    /// What.
+    pub order: LeaseOrder,
 }
 
 /// Asks whether the host has a file, by its content.

@@ -15,8 +15,8 @@ mod tests;
 pub use calls::{
     CancelJob, DescribePlace, DescribeRun, EndCall, FollowFile, FollowJob, FollowedFile, Hello,
     HelloAnswer, JobEnd, JobInput, JobLine, JobSummary, ListJobs, Nothing, OfferFile, OfferedFile,
-    PROTOCOL, PlaceAnswer, PutFile, ReadJobOutput, ReadRunFile, RpcCall, RunFile, RunFileChunk,
-    RunFiles, SharedFolder, StartJob,
+    OrderLease, PROTOCOL, PlaceAnswer, PutFile, ReadJobOutput, ReadRunFile, RpcCall, RunFile,
+    RunFileChunk, RunFiles, SharedFolder, StartJob,
 };
 pub use envelope::{
     CallId, EnvelopeError, Incoming, Notification, Outgoing, RequestError, RpcRequest, error_code,

@@ -19,6 +19,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use jig_lab::{Catalogue, CatalogueError};
 use jig_model::command::{CommandEvent, WorkerLine};
+use jig_model::lease::{LeaseAnswer, LeaseOrder, RigUser};
 use jig_model::{Fault, RunId, chain};
 use jig_rig::workflow::CancelToken;
 use serde_json::Value;
@@ -37,9 +38,9 @@ use crate::jobs::{Job, JobId, JobInputs, JobOrder, JobSpec, MOST_JOB_INPUT, Send
 use crate::protocol::{
     CallId, CancelJob, DescribePlace, DescribeRun, EndCall, EnvelopeError, FollowFile, FollowJob,
     Hello, HelloAnswer, Incoming, JobInput, JobSummary, LineReadError, LineReader, ListJobs,
-    Nothing, OfferFile, Outgoing, PROTOCOL, PlaceAnswer, PutFile, ReadJobOutput, ReadRunFile,
-    RequestError, RpcCall, RpcRequest, RunFileChunk, SharedFolder, StartJob, error_code,
-    write_line,
+    Nothing, OfferFile, OrderLease, Outgoing, PROTOCOL, PlaceAnswer, PutFile, ReadJobOutput,
+    ReadRunFile, RequestError, RpcCall, RpcRequest, RunFileChunk, SharedFolder, StartJob,
+    error_code, write_line,
 };
 
 /// Most calls of a connection that are answered side by side.
@@ -211,6 +212,13 @@ impl RpcConnection {
                 let ListJobs {} = request.params()?;
                 done::<ListJobs>(self.list())
             }
+            OrderLease::METHOD => {
+                let OrderLease { order } = request.params()?;
+                let (host, identity) = (Arc::clone(&self.host), self.identity.clone());
+                let work = move || lease(&host, identity, &order);
+                let answered = tokio::task::spawn_blocking(work).await;
+                done::<OrderLease>(answered.map_err(|error| refused(&error, Fault::Bug))?)
+            }
             DescribePlace::METHOD => done::<DescribePlace>(self.place(&request.params()?)),
             OfferFile::METHOD => {
                 let offer: OfferFile = request.params()?;
@@ -283,7 +291,7 @@ impl RpcConnection {
     }
 
     fn start(&self, start: StartJob) -> Result<Nothing, RequestError> {
-        let StartJob { job, mut command, attached } = start;
+        let StartJob { job, mut command, attached, lease } = start;
         let files = command.files();
         for image in files.images {
             // `FILE.bin@ADDRESS` names a file, too.
@@ -301,7 +309,7 @@ impl RpcConnection {
         if attached {
             lock(&self.sessions).insert(job.clone());
         }
-        let spec = JobSpec { command, by: self.identity.clone(), attached };
+        let spec = JobSpec { command, by: self.identity.clone(), attached, lease };
         let begun = self.host.jobs.begin(&job, &spec, &self.host.worker);
         begun.map(|_| Nothing {}).map_err(|error| refused(&error, error.fault()))
     }
@@ -399,6 +407,18 @@ fn chunk(path: &Path, offset: u64) -> Result<RunFileChunk, RequestError> {
         .and_then(|mut file| run_files::read_at(&mut file, offset));
     let bytes = read.map_err(|error| refused(&error, Fault::Lab))?;
     Ok(RunFileChunk { data: BASE64_STANDARD.encode(bytes) })
+}
+
+/// Answers what a caller asks of the leases. Waits for the disk.
+fn lease(
+    host: &RigHost,
+    identity: String,
+    order: &LeaseOrder,
+) -> Result<LeaseAnswer, RequestError> {
+    let catalogue = Catalogue::load(&host.lab).map_err(|error| refused(&error, error.fault()))?;
+    // An order names its lease.
+    let user = RigUser { identity, lease: None };
+    catalogue.lease(&user, order).map_err(|error| refused(&error, error.fault()))
 }
 
 /// Finds out which run a job makes, by the first lines of its output.

@@ -8,7 +8,8 @@ use jiff::Timestamp;
 use jig_model::{Cause, Fault, PlaceName, VerdictKind};
 
 use super::*;
-use crate::health::{HealthError, HealthPolicy, HealthState, HealthStore, PlaceHealth, Proof};
+use crate::database::DatabaseError;
+use crate::health::{HealthPolicy, HealthState, HealthStore, PlaceHealth, Proof};
 
 fn place(name: &str) -> PlaceName {
     name.parse().unwrap()
@@ -153,7 +154,7 @@ fn a_newer_store_is_refused_and_left_alone() {
     drop(HealthStore::open(&path).unwrap());
     raw(&path).pragma_update(None, "user_version", 7).unwrap();
     let error = HealthStore::open(&path).unwrap_err();
-    assert!(matches!(error, HealthError::Newer { found: 7, known: 1, .. }), "{error:?}");
+    assert!(matches!(error, DatabaseError::Newer { found: 7, known: 1, .. }), "{error:?}");
     assert_eq!(error.fault(), Fault::Usage);
     assert!(error.to_string().contains("format version 7, this jig knows up to 1"), "{error}");
     let tables: i64 =
@@ -168,7 +169,7 @@ fn whatever_the_file_holds_it_is_named_and_not_touched() {
     fs::write(&path, "this is no database, and long enough to be looked at. ".repeat(100)).unwrap();
     let before = fs::read(&path).unwrap();
     let error = HealthStore::open(&path).unwrap_err();
-    assert!(matches!(error, HealthError::Damaged { .. }), "{error:?}");
+    assert!(matches!(error, DatabaseError::Damaged { .. }), "{error:?}");
     assert!(error.to_string().contains(path.to_str().unwrap()), "{error}");
     assert_eq!(fs::read(&path).unwrap(), before);
     // Another program's database.
@@ -197,13 +198,13 @@ fn damage_within_is_told_by_the_call_that_meets_it() {
         raw(&path).execute_batch(harm).unwrap();
         for error in [store.of(&one).unwrap_err(), store.note(&one, at(2), &cleared()).unwrap_err()]
         {
-            assert!(matches!(error, HealthError::Damaged { .. }), "{harm}: {error:?}");
+            assert!(matches!(error, DatabaseError::Damaged { .. }), "{harm}: {error:?}");
         }
         raw(&path).execute_batch("DELETE FROM place").unwrap();
     }
     raw(&path).execute_batch("UPDATE event SET body = '{\"kind\":\"party\"}'").unwrap();
     let error = store.history(&one, 10).unwrap_err();
-    assert!(matches!(error, HealthError::Damaged { .. }), "{error:?}");
+    assert!(matches!(error, DatabaseError::Damaged { .. }), "{error:?}");
     // A damaged row that is not read does no harm.
     assert_eq!(store.of(&one).unwrap().state, HealthState::Healthy);
     // Nor do tables that have gone.
@@ -267,8 +268,8 @@ fn a_folder_that_cannot_be_made_is_named() {
     let file = dir.path().join("file");
     fs::write(&file, "").unwrap();
     let error = HealthStore::open(&file.join("health.db")).unwrap_err();
-    assert!(matches!(error, HealthError::Folder { .. }), "{error:?}");
+    assert!(matches!(error, DatabaseError::Folder { .. }), "{error:?}");
     let error = HealthStore::open(dir.path()).unwrap_err();
-    assert!(matches!(error, HealthError::Unwritable { .. }), "{error:?}");
+    assert!(matches!(error, DatabaseError::Unwritable { .. }), "{error:?}");
     assert_eq!(error.fault(), Fault::Lab);
 }

@@ -1,4 +1,4 @@
-//! What can go wrong with the health store.
+//! What can go wrong with a database.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,41 +6,48 @@ use std::path::{Path, PathBuf};
 use jig_model::Fault;
 use rusqlite::ErrorCode;
 
-/// Says why the health store could not do as asked. None of it stops a run: health is then
-/// unknown.
+/// Says why a database could not do as asked. Each says which one: `health store`.
 #[derive(Debug, thiserror::Error)]
-pub enum HealthError {
-    /// The folder of the store cannot be made.
-    #[error("could not make the folder of the health store {}", path.display())]
+pub enum DatabaseError {
+    /// Its folder cannot be made.
+    #[error("could not make the folder of the {what} {}", path.display())]
     Folder {
-        /// The store.
+        /// Which database.
+        what: &'static str,
+        /// Its file.
         path: PathBuf,
         /// What the system said.
         #[source]
         source: io::Error,
     },
     /// It may not be written.
-    #[error("may not write the health store {}", path.display())]
+    #[error("may not write the {what} {}", path.display())]
     Unwritable {
-        /// The store.
+        /// Which database.
+        what: &'static str,
+        /// Its file.
         path: PathBuf,
         /// What SQLite said.
         #[source]
         source: rusqlite::Error,
     },
     /// The disk is full.
-    #[error("no space left to write the health store {}", path.display())]
+    #[error("no space left to write the {what} {}", path.display())]
     Full {
-        /// The store.
+        /// Which database.
+        what: &'static str,
+        /// Its file.
         path: PathBuf,
         /// What SQLite said.
         #[source]
         source: rusqlite::Error,
     },
     /// Other processes did not give it free in time.
-    #[error("the health store {} was in use for too long", path.display())]
+    #[error("the {what} {} was in use for too long", path.display())]
     Busy {
-        /// The store.
+        /// Which database.
+        what: &'static str,
+        /// Its file.
         path: PathBuf,
         /// What SQLite said.
         #[source]
@@ -48,11 +55,13 @@ pub enum HealthError {
     },
     /// A newer Jig wrote it.
     #[error(
-        "the health store {} has format version {found}, this jig knows up to {known}",
+        "the {what} {} has format version {found}, this jig knows up to {known}",
         path.display()
     )]
     Newer {
-        /// The store.
+        /// Which database.
+        what: &'static str,
+        /// Its file.
         path: PathBuf,
         /// Its version.
         found: i64,
@@ -60,26 +69,32 @@ pub enum HealthError {
         known: i64,
     },
     /// It does not hold what it should.
-    #[error("the health store {} is damaged: {reason}", path.display())]
+    #[error("the {what} {} is damaged: {reason}", path.display())]
     Damaged {
-        /// The store.
+        /// Which database.
+        what: &'static str,
+        /// Its file.
         path: PathBuf,
         /// What is wrong with it.
         reason: String,
     },
     /// SQLite failed for another reason.
-    #[error("the health store {} cannot be used", path.display())]
+    #[error("the {what} {} cannot be used", path.display())]
     Sqlite {
-        /// The store.
+        /// Which database.
+        what: &'static str,
+        /// Its file.
         path: PathBuf,
         /// What SQLite said.
         #[source]
         source: rusqlite::Error,
     },
     /// An event of Jig's own cannot be written as JSON.
-    #[error("could not encode what belongs into the health store {}", path.display())]
+    #[error("could not encode what belongs into the {what} {}", path.display())]
     Encode {
-        /// The store.
+        /// Which database.
+        what: &'static str,
+        /// Its file.
         path: PathBuf,
         /// What the encoder said.
         #[source]
@@ -87,7 +102,7 @@ pub enum HealthError {
     },
 }
 
-impl HealthError {
+impl DatabaseError {
     /// Says who has to act.
     pub fn fault(&self) -> Fault {
         match self {
@@ -102,28 +117,28 @@ impl HealthError {
         }
     }
 
-    pub(super) fn damaged(path: &Path, reason: impl Into<String>) -> Self {
-        Self::Damaged { path: path.to_owned(), reason: reason.into() }
+    pub(crate) fn damaged(what: &'static str, path: &Path, reason: impl Into<String>) -> Self {
+        Self::Damaged { what, path: path.to_owned(), reason: reason.into() }
     }
 
     /// Sorts what SQLite said by what can be done about it.
-    pub(super) fn of(path: &Path, source: rusqlite::Error) -> Self {
+    pub(crate) fn of(what: &'static str, path: &Path, source: rusqlite::Error) -> Self {
         let path = path.to_owned();
         match source.sqlite_error_code() {
             Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
-                Self::Damaged { path, reason: source.to_string() }
+                Self::Damaged { what, path, reason: source.to_string() }
             }
             Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => {
-                Self::Unwritable { path, source }
+                Self::Unwritable { what, path, source }
             }
-            Some(ErrorCode::DiskFull) => Self::Full { path, source },
+            Some(ErrorCode::DiskFull) => Self::Full { what, path, source },
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-                Self::Busy { path, source }
+                Self::Busy { what, path, source }
             }
-            Some(_) => Self::Sqlite { path, source },
+            Some(_) => Self::Sqlite { what, path, source },
             // A value of another type than this program would have written, a statement that
             // does not fit the tables: another program has changed the file.
-            None => Self::Damaged { path, reason: source.to_string() },
+            None => Self::Damaged { what, path, reason: source.to_string() },
         }
     }
 }

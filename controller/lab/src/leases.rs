@@ -1,0 +1,328 @@
+//! Leases of this host's places: what users ask of them, and the right of a command to its place.
+//!
+//! # Design
+//! *A command needs no lease where no user has asked for one.* It asks whether the place is leased,
+//! and goes on if not; the lock of the place keeps commands apart, as ever. Where the place is leased
+//! or others wait for it, a command that may wait asks for a lease of its own and stands in the queue
+//! like everyone.
+//!
+//! *A lease does not end while a command runs under it.* The command renews it; if another user has
+//! ended it, the command is cancelled.
+
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::pin::pin;
+use std::time::Duration;
+
+use jig_model::command::{AttachInput, Command, CommandEvent, EventSink, PowerAction};
+use jig_model::lease::{
+    LeaseAnswer, LeaseAsk, LeaseNamed, LeaseOrder, LeaseState, LeaseView, PlaceSelector,
+    PlaceTraits, RigUser,
+};
+use jig_model::{LeaseId, PlaceName, chain};
+use jig_rig::health::{HealthState, HealthStore};
+use jig_rig::leases::{
+    Admission, Fitness, LeasablePlace, LeaseError, LeaseStore, RigLeases, has_leases, new_lease_id,
+};
+use jig_rig::store::PlaceLock;
+use jig_rig::workflow::CancelToken;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
+
+use crate::{Catalogue, Lab, health_policy};
+
+/// How long a lease is kept beyond the last word of the process that keeps it: a host that is too
+/// busy for a minute is not one that tests run on.
+pub const KEPT: Duration = Duration::from_secs(60);
+
+/// How often it is renewed: several times within that time, so that a failure or two do no harm.
+pub const RENEWAL: Duration = Duration::from_secs(15);
+
+/// How long the keeper of a lease goes on without having renewed it: two thirds of that time, by the
+/// keeper's own clock, so that it has stopped before another user may begin.
+pub const UNRENEWED: Duration = Duration::from_secs(40);
+
+/// First and longest pause between two looks at the queue.
+const LOOK: Duration = Duration::from_millis(20);
+const LONGEST_LOOK: Duration = Duration::from_millis(250);
+
+/// How long a run waits for its place.
+const RUN_WAIT: Duration = Duration::from_secs(30);
+
+impl Catalogue {
+    /// Answers what a user asks of the leases. Waits for the disk and for other processes.
+    ///
+    /// # Errors
+    /// It is refused, or the store cannot be used.
+    pub fn lease(&self, user: &RigUser, order: &LeaseOrder) -> Result<LeaseAnswer, LeaseError> {
+        self.with_leases(|leases| leases.answer(user, order))
+    }
+
+    /// Tells whether the user of this process may use a place now; `lock` tells that no other process
+    /// does.
+    pub(crate) fn admission(
+        &self,
+        place: &PlaceName,
+        lock: Option<&PlaceLock>,
+    ) -> Result<Admission, LeaseError> {
+        if !has_leases(&self.lease_store()) {
+            return match &self.user().lease {
+                None => Ok(Admission::Free),
+                Some(id) => Err(LeaseError::Unknown(id.clone())),
+            };
+        }
+        self.with_leases(|leases| leases.admit(self.user(), place, lock))
+    }
+
+    fn with_leases<T>(
+        &self,
+        work: impl FnOnce(&RigLeases<'_>) -> Result<T, LeaseError>,
+    ) -> Result<T, LeaseError> {
+        let store = LeaseStore::open(&self.lease_store())?;
+        let (locks, places) = (self.places(), self.leasable());
+        let policy = &self.rig.leases;
+        work(&RigLeases { store: &store, locks: &locks, policy, places: &places })
+    }
+
+    /// Lists the places with what they are selected by and how well they would do.
+    fn leasable(&self) -> Vec<LeasablePlace> {
+        // Without the notes nothing is known against a place.
+        let health = HealthStore::open(&self.health_store()).ok();
+        let places = self.rig.places.iter().filter_map(|place| {
+            let profile = self.profiles.get(&place.board)?;
+            let now = health
+                .as_ref()
+                .and_then(|store| store.of_by(&health_policy(place), &place.name).ok());
+            let fitness = match now.map(|now| now.state) {
+                None | Some(HealthState::Healthy) => Fitness::Healthy,
+                Some(state) if state.usable() => Fitness::Suspect,
+                Some(_) => Fitness::OutOfService,
+            };
+            let emulated = place.is_emulated();
+            let parts = [
+                ("probe", place.has_probe()),
+                ("power", emulated || place.power.is_some()),
+                ("console", emulated || !place.consoles.is_empty()),
+                ("network", place.network.tcp.is_some() || place.network.ssh.is_some()),
+                ("canary", place.canary.is_some()),
+            ];
+            let parts: BTreeSet<&'static str> =
+                parts.into_iter().filter(|(_, has)| *has).map(|(part, _)| part).collect();
+            let traits = PlaceTraits {
+                place: place.name.clone(),
+                board: place.board.clone(),
+                arch: profile.arch,
+                chip: place.probe.as_ref().and_then(|p| p.chip.clone()).or(profile.chip.clone()),
+                tags: place.tags.clone(),
+                parts,
+                emulated,
+            };
+            Some(LeasablePlace { traits, fitness })
+        });
+        places.collect()
+    }
+}
+
+/// Asks for a lease until it has a place or `wait` is over; then it leaves the queue. `ask` carries a
+/// question to the rig; `queued` is told the lease whenever its position changes.
+///
+/// # Errors
+/// It is refused, no place was free in time, or the caller cancelled.
+pub async fn acquire<E: From<LeaseError>, A: Future<Output = Result<LeaseAnswer, E>>>(
+    ask: LeaseAsk,
+    wait: Duration,
+    cancel: &CancelToken,
+    mut order: impl FnMut(LeaseOrder) -> A,
+    mut queued: impl FnMut(&LeaseView),
+) -> Result<LeaseView, E> {
+    let (began, id) = (Instant::now(), ask.lease.clone());
+    let (mut question, mut told, mut pause) = (LeaseOrder::Ask(ask), None, LOOK);
+    let leave = || LeaseOrder::Release(LeaseNamed::Lease(id.clone()));
+    loop {
+        let LeaseAnswer::Lease { lease } = order(question).await? else {
+            return Err(LeaseError::Unknown(id).into());
+        };
+        let position = match &lease.state {
+            LeaseState::Active { .. } => return Ok(lease),
+            LeaseState::Ended { why, .. } => {
+                return Err(LeaseError::Ended { id, why: why.clone() }.into());
+            }
+            LeaseState::Queued { position, .. } => *position,
+        };
+        let waited = began.elapsed();
+        if waited >= wait {
+            order(leave()).await?;
+            return Err(LeaseError::NotInTime { waited: wait, position }.into());
+        }
+        if told != Some(position) {
+            queued(&lease);
+            told = Some(position);
+        }
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => {
+                order(leave()).await?;
+                return Err(LeaseError::Cancelled.into());
+            }
+            () = sleep(pause.min(wait.saturating_sub(waited))) => {}
+        }
+        pause = (pause * 2).min(LONGEST_LOOK);
+        question = LeaseOrder::Poll(LeaseNamed::Lease(id.clone()));
+    }
+}
+
+/// What a command does with its place, as far as others are concerned.
+enum Claim {
+    /// Nothing: it looks.
+    None,
+    /// It uses the place, and waits for it for so long.
+    Use(Duration),
+}
+
+/// Tells what a command does with its place.
+fn claim(command: &Command) -> Claim {
+    let within = |ms: u64| Claim::Use(Duration::from_millis(ms));
+    match command {
+        Command::Run(_) | Command::Test(_) | Command::Console(_) | Command::Recover(_) => {
+            Claim::Use(RUN_WAIT)
+        }
+        Command::Attach(attach) => match (attach.input, &attach.boot) {
+            (AttachInput::None, _) => Claim::None,
+            (_, Some(_)) => Claim::Use(RUN_WAIT),
+            (_, None) => Claim::Use(Duration::ZERO),
+        },
+        Command::LineControl(_) => Claim::Use(Duration::ZERO),
+        Command::RecoverySteps(_) => Claim::None,
+        Command::Power(power) => match power.action {
+            PowerAction::Status | PowerAction::Explain => Claim::None,
+            PowerAction::On | PowerAction::Off | PowerAction::Cycle | PowerAction::Verify => {
+                within(power.wait_ms)
+            }
+        },
+        Command::Check(check) => within(check.wait_ms.unwrap_or(0)),
+        Command::Flash(flash) => within(flash.probe.wait_ms),
+        Command::Erase(erase) => within(erase.probe.wait_ms),
+        Command::Reset(reset) => within(reset.probe.wait_ms),
+        Command::Debug(debug) => within(debug.probe.wait_ms),
+        Command::ServeProbe(serve) => within(serve.wait_ms),
+    }
+}
+
+/// The right of a command to use its place.
+pub(crate) struct Permit<'l> {
+    lab: &'l Lab,
+    /// The lease that it runs under.
+    lease: Option<LeaseId>,
+    /// Whether the lease is the command's own, and ends with it.
+    own: bool,
+}
+
+impl Lab {
+    /// Takes the right to use the place of a command, waiting for as long as the command may.
+    pub(crate) async fn permit(
+        &self,
+        command: &Command,
+        events: &dyn EventSink,
+        cancel: &CancelToken,
+    ) -> Result<Permit<'_>, LeaseError> {
+        let none = Permit { lab: self, lease: None, own: false };
+        let Claim::Use(wait) = claim(command) else { return Ok(none) };
+        let (place, catalogue) = (command.place(), self.catalogue());
+        if catalogue.rig.place(place.as_str()).is_err() {
+            // The command says so.
+            return Ok(none);
+        }
+        let refused = match catalogue.admission(place, None) {
+            Ok(Admission::Free) => return Ok(none),
+            Ok(Admission::Own { id, .. }) => {
+                return Ok(Permit { lab: self, lease: Some(id), own: false });
+            }
+            Err(refused) => refused,
+        };
+        let waits = matches!(refused, LeaseError::Leased { .. } | LeaseError::QueuedAhead { .. });
+        if !waits || wait.is_zero() || catalogue.user().lease.is_some() {
+            return Err(refused);
+        }
+        events.event(CommandEvent::Waiting { place: place.clone(), holder: refused.others() });
+        let ask = LeaseAsk {
+            lease: new_lease_id(),
+            need: PlaceSelector::of_place(place),
+            ttl_ms: Some(ms(KEPT)),
+            class: None,
+            comment: None,
+            by_id: false,
+            kept: true,
+        };
+        let order = |order| std::future::ready(catalogue.lease(catalogue.user(), &order));
+        let got = acquire(ask, wait, cancel, order, |lease| {
+            if let LeaseState::Queued { position, .. } = lease.state {
+                let holder = format!("others; position {position} in the queue");
+                events.event(CommandEvent::Waiting { place: place.clone(), holder });
+            }
+        });
+        Ok(Permit { lab: self, lease: Some(got.await?.id), own: true })
+    }
+}
+
+impl Permit<'_> {
+    /// Carries out a command, and cancels it if the lease that it runs under is ended by another user.
+    pub(crate) async fn during<R>(
+        &self,
+        work: impl Future<Output = R>,
+        events: &dyn EventSink,
+        cancel: &CancelToken,
+    ) -> R {
+        let Some(lease) = &self.lease else { return work.await };
+        let mut work = pin!(work);
+        let mut renewals = interval(RENEWAL);
+        renewals.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (mut kept, mut renewed) = (true, Instant::now());
+        loop {
+            tokio::select! {
+                ended = &mut work => return ended,
+                _ = renewals.tick(), if kept => {}
+            }
+            let why = match self.renew(lease, Some(KEPT)) {
+                Ok(()) => {
+                    renewed = Instant::now();
+                    continue;
+                }
+                Err(LeaseError::Ended { why, .. }) => why.to_string(),
+                Err(error) if renewed.elapsed() < UNRENEWED => {
+                    tracing::warn!(%lease, error = chain(&error), "the lease was not renewed");
+                    continue;
+                }
+                Err(error) => chain(&error),
+            };
+            events.event(CommandEvent::LeaseLost { lease: lease.clone(), why });
+            cancel.cancel();
+            kept = false;
+        }
+    }
+
+    fn renew(&self, lease: &LeaseId, time: Option<Duration>) -> Result<(), LeaseError> {
+        let catalogue = self.lab.catalogue();
+        catalogue.with_leases(|leases| leases.use_lease(catalogue.user(), lease, time.map(ms)))
+    }
+}
+
+impl Drop for Permit<'_> {
+    fn drop(&mut self) {
+        let Some(lease) = &self.lease else { return };
+        let catalogue = self.lab.catalogue();
+        let given_back = match self.own {
+            false => self.renew(lease, None),
+            true => {
+                let release = LeaseOrder::Release(LeaseNamed::Lease(lease.clone()));
+                catalogue.lease(catalogue.user(), &release).map(drop)
+            }
+        };
+        match given_back {
+            Ok(()) | Err(LeaseError::Ended { .. }) => {}
+            Err(error) => tracing::warn!(%lease, error = chain(&error), "the lease is left to end"),
+        }
+    }
+}
+
+fn ms(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
