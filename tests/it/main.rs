@@ -33,6 +33,7 @@ mod junit;
 mod known_good;
 mod lab;
 mod ladder;
+mod leases;
 mod linux;
 mod manifest;
 mod module_tree;

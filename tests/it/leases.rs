@@ -1,0 +1,183 @@
+//! Leases between users of one rig: who is kept out, who waits, and what a lost lease does.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::Command;
+
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use crate::manifest::elf;
+use crate::workshop::{Ran, Slot, Started, Workshop, ran, until};
+
+const RIG: &str = "version = 1
+[[place]]
+name = \"bench-1\"
+board = \"microbit\"
+tags = [\"radio\"]
+emulator = {}
+[[place]]
+name = \"bench-2\"
+board = \"microbit\"
+emulator = {}
+";
+
+/// A rig, its own user, and one who comes over SSH as `ci`.
+struct SharedRig(Workshop);
+
+impl SharedRig {
+    fn new() -> Self {
+        let rig = Workshop::new();
+        let file = rig.write("rig.toml", RIG);
+        let jig = env!("CARGO_BIN_EXE_jig");
+        let script = format!(
+            "#!/bin/sh\nunset JIG_LEASE\nexport JIG_RIG={}\nexec {jig} rpc --stdio --as ci\n",
+            file.display()
+        );
+        let ssh = rig.write("as-ci", script);
+        fs::set_permissions(ssh, fs::Permissions::from_mode(0o755)).unwrap();
+        Self(rig)
+    }
+
+    fn user(&self, args: &[&str]) -> Command {
+        let mut command = self.0.jig(args);
+        command.env("JIG_RIG", self.0.path("rig.toml"));
+        command
+    }
+
+    fn ci(&self, args: &[&str]) -> Command {
+        let mut command = self.0.jig(args);
+        command.env("JIG_RIG", "ssh://lab").env("JIG_SSH_COMMAND", self.0.path("as-ci"));
+        command
+    }
+
+    fn by_user(&self, args: &[&str]) -> Ran {
+        ran(&mut self.user(args)).unwrap()
+    }
+
+    fn by_ci(&self, args: &[&str]) -> Ran {
+        ran(&mut self.ci(args)).unwrap()
+    }
+
+    fn list(&self) -> Value {
+        self.by_user(&["lease", "ls", "--json"]).says(0, &[]).json().unwrap()
+    }
+
+    /// Returns the state of the only place that a selector of `jig lease` fits here.
+    fn holder(&self, place: usize) -> Value {
+        self.list()["places"][place]["lease"]["owner"].clone()
+    }
+}
+
+#[test]
+fn a_lease_keeps_other_users_out_until_it_ends() {
+    let rig = SharedRig::new();
+    let image = elf("microbit", "unity-pass");
+    let lease = rig.by_ci(&["lease", "acquire", "-b", "tag=radio", "--comment", "nightly"]);
+    let lease = lease.says(0, &["bench-1 is yours for 30 min"]).out().trim().to_owned();
+    assert_eq!(rig.holder(0), "ci");
+    rig.by_user(&["lease", "ls"]).says(0, &["ci (nightly)", &lease]);
+    // Verbs that do not wait say whose it is; those that only look are let in.
+    for args in [
+        &["reset", "-b", "bench-1"][..],
+        &["flash", "-b", "bench-1", &image],
+        &["lease", "acquire", "-b", "bench-1"],
+    ] {
+        rig.by_user(args).says(75, &["jig lease"]);
+    }
+    let flash = rig.by_user(&["flash", "-b", "bench-1", &image]);
+    flash.says(75, &["place bench-1 is leased by \"ci\"", "nightly", "--wait 30m"]);
+    rig.by_user(&["recover", "-b", "bench-1", "--dry-run"]).says(0, &[]);
+    rig.by_user(&["run", "-b", "bench-2", &image]).says(0, &["PASS"]);
+    rig.by_ci(&["run", "-b", "bench-1", &image]).says(0, &["PASS"]);
+    rig.by_ci(&["run", "-b", "bench-2", "--lease", &lease, &image])
+        .says(2, &["is for place bench-1"]);
+    rig.by_user(&["lease", "release", "bench-1"]).says(2, &["you have no lease for place bench-1"]);
+    rig.by_user(&["lease", "release", &lease]).says(2, &["belongs to \"ci\""]);
+    rig.by_ci(&["lease", "extend", "bench-1", "--by", "5m"]).says(0, &["yours for 35 min"]);
+    // Whoever takes it says why, and the old lease is refused from then on.
+    let stolen = rig.by_user(&["lease", "steal", "bench-1", "--why", "the lab burns"]);
+    stolen.says(0, &[&lease, "ended it: the lab burns"]);
+    rig.by_ci(&["run", "-b", "bench-1", "--lease", &lease, &image])
+        .says(75, &["has ended", "the lab burns"]);
+    rig.by_user(&["flash", "-b", "bench-1", &image]).says(0, &[]);
+    assert_eq!(rig.holder(0), Value::Null);
+}
+
+#[test]
+fn a_run_waits_for_the_lease_of_another_user() {
+    let _slot = Slot::take();
+    let rig = SharedRig::new();
+    let image = elf("microbit", "unity-pass");
+    rig.by_ci(&["lease", "acquire", "-b", "bench-1"]).says(0, &[]);
+    let run = Started::of(&mut rig.user(&["run", "-b", "bench-1", &image]));
+    until("the run waits", || rig.list()["queue"].as_array().map(Vec::len).filter(|n| *n == 1));
+    rig.by_ci(&["lease", "release", "bench-1"]).says(0, &["it was released"]);
+    run.finish().says(0, &["waiting for place bench-1, in use by \"ci\"", "PASS"]);
+    // Its own lease has ended with it.
+    let list = rig.list();
+    assert_eq!((&list["places"][0]["lease"], &list["queue"][0]), (&Value::Null, &Value::Null));
+}
+
+#[test]
+fn a_shell_has_its_place_and_gives_it_back() {
+    let rig = SharedRig::new();
+    let jig = env!("CARGO_BIN_EXE_jig");
+    let within = format!("echo $JIG_BOARD; {jig} lease ls --json; exit 7");
+    for call in [SharedRig::user, SharedRig::ci] {
+        let shell = ["shell", "-b", "bench-1", "--", "sh", "-c", &within];
+        let shell = ran(&mut call(&rig, &shell)).unwrap();
+        let out = shell.says(7, &[]).out();
+        let (board, list) = out.split_once('\n').unwrap();
+        let list: Value = serde_json::from_str(list).unwrap();
+        assert_eq!(board, "bench-1");
+        assert_eq!(list["places"][0]["lease"]["by_id"], true);
+        assert_eq!(rig.holder(0), Value::Null);
+    }
+    // A signal ends it in order, too.
+    let ready = rig.0.path("ready");
+    let waits = format!("echo > {}; sleep 600", ready.display());
+    let shell = Started::of(&mut rig.user(&["shell", "-b", "bench-1", "--", "sh", "-c", &waits]));
+    until("the shell runs", || ready.exists().then_some(()));
+    shell.signal(Signal::SIGTERM);
+    assert_ne!(shell.finish().code(), 0);
+    assert_eq!(rig.holder(0), Value::Null);
+    rig.by_user(&["shell", "-b", "bench-1", "--", "no-such-program"])
+        .says(2, &["there is no such program"]);
+    assert_eq!(rig.holder(0), Value::Null);
+}
+
+#[test]
+fn a_command_is_stopped_when_its_lease_is_taken() {
+    let _slot = Slot::take();
+    let rig = SharedRig::new();
+    let image = elf("microbit", "hang-after-hello");
+    rig.by_ci(&["lease", "acquire", "-b", "bench-1"]).says(0, &[]);
+    let run = ["run", "-b", "bench-1", "--timeout", "120s", "--until", "never", &image];
+    let run = Started::of(&mut rig.ci(&run));
+    until("the run is under way", || {
+        let lease = &rig.list()["places"][0]["lease"];
+        (lease["state"]["in_use"] == true).then_some(())
+    });
+    rig.by_user(&["lease", "steal", "bench-1", "--why", "demo at noon"]).says(0, &[]);
+    run.finish().says(130, &["so the command is stopped", "demo at noon"]);
+    rig.0.nothing_lives(std::time::Duration::from_secs(10)).unwrap();
+}
+
+#[test]
+fn processes_that_are_killed_in_the_queue_leave_a_rig_that_works() {
+    let rig = SharedRig::new();
+    for number in 0..24u64 {
+        let place = if number % 2 == 0 { "bench-1" } else { "kind=emulated" };
+        let acquire = ["lease", "acquire", "-b", place, "--wait", "20s", "--ttl", "1s"];
+        let asks = Started::of(&mut rig.user(&acquire));
+        // Between the start of the process and some time after its first question.
+        std::thread::sleep(std::time::Duration::from_millis(number * 3));
+        asks.signal(Signal::SIGKILL);
+        drop(asks.finish());
+        let places = rig.list()["places"].clone();
+        assert_eq!(places.as_array().map(Vec::len), Some(2), "{places}");
+    }
+    // Nobody asks for those that were killed, so they leave the queue and give back what they got.
+    rig.by_ci(&["lease", "acquire", "-b", "bench-1", "--wait", "120s"]).says(0, &[]);
+}
