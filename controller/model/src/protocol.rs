@@ -199,6 +199,13 @@ pub trait DebugPort: Send {
         None
     }
 
+    /// Returns how many bytes all consoles have printed since the last fault of this boot behind which
+    /// they printed any, whatever became of its handler; nothing if there is no such fault, or where
+    /// faults are not reported. May be asked of a board that has lost its power.
+    fn output_since_fault(&mut self) -> Option<u64> {
+        None
+    }
+
     /// Lets a core that a post-mortem has left halted run on, and watches it as before. Called only
     /// before a reset or a power-off, so a core that either of them starts needs nothing.
     fn watch_on(&mut self) -> BoxFuture<'_, ()> {

@@ -217,6 +217,13 @@ impl DebugPort for WatchHandle {
         }
     }
 
+    fn output_since_fault(&mut self) -> Option<u64> {
+        match self.latest.get() {
+            WatchState::Reported(log) => log.output_since_fault(),
+            WatchState::Unknown | WatchState::Failed => None,
+        }
+    }
+
     /// Asked of the emulator itself: the thread answers only between two of its waits.
     fn current_fault(&mut self) -> BoxFuture<'_, Result<Option<FaultSighting>, DriverError>> {
         Box::pin(async {

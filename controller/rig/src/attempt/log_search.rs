@@ -53,6 +53,8 @@ pub(super) struct LogSearch {
     pub(super) end: Option<(String, u64)>,
     /// Where the last boot begins in that log.
     pub(super) booted: u64,
+    /// How much all consoles printed behind the last fault that output followed.
+    pub(super) since_fault: Option<u64>,
     /// The end is that of a report, and not a text that the plan waits for.
     pub(super) reported: bool,
 }
@@ -63,6 +65,8 @@ struct LogFindings {
     failed_result: Option<ByteRange>,
     /// What looks like a crash behind the end.
     suspicious: Option<ByteRange>,
+    /// What was printed behind a fault behind the end.
+    fault_behind: Option<ByteRange>,
     /// The first line of the boot behind the end.
     begun_again: Option<ByteRange>,
     /// Rejected output behind control sequences.
@@ -76,11 +80,12 @@ impl LogSearch {
         seen: Observation,
     ) -> Result<Observation, AttemptError> {
         let found = spawn_blocking(move || self.search()).await.map_err(AttemptError::Broken)??;
-        let LogFindings { failed_result, suspicious, begun_again, rejected } = found;
+        let LogFindings { failed_result, suspicious, fault_behind, begun_again, rejected } = found;
         let kind = IncidentKind::Recognised(Cause::AssertFailed);
         let rejected = rejected.map(|range| Incident { kind, range });
         let incidents = seen.incidents.iter().cloned().chain(rejected).collect();
-        Ok(Observation { suspicious, begun_again, failed_result, incidents, ..seen })
+        let found = Observation { suspicious, fault_behind, begun_again, failed_result, ..seen };
+        Ok(Observation { incidents, ..found })
     }
 
     /// Searches what was judged for a failure in readable text: a failed result that no report has,
@@ -116,15 +121,20 @@ impl LogSearch {
     fn search(self) -> Result<LogFindings, AttemptError> {
         let allowed = PatternSet::new(&self.allowed).map_err(AttemptError::Patterns)?;
         let failed_result = self.first(|console| self.failed_in(console, &allowed))?;
-        let (suspicious, begun_again) = match &self.end {
-            Some((file, end)) => (
-                self.suspicious_behind(file, *end, &allowed)?,
-                self.begun_again(file, *end, &allowed)?,
-            ),
-            None => (None, None),
-        };
         let rejected = self.rejected_line()?;
-        Ok(LogFindings { failed_result, suspicious, begun_again, rejected })
+        let Some((file, end)) = &self.end else {
+            let (suspicious, fault_behind, begun_again) = (None, None, None);
+            let found =
+                LogFindings { failed_result, suspicious, fault_behind, begun_again, rejected };
+            return Ok(found);
+        };
+        Ok(LogFindings {
+            failed_result,
+            suspicious: self.suspicious_behind(file, *end, &allowed)?,
+            fault_behind: self.fault_behind(file, *end)?,
+            begun_again: self.begun_again(file, *end, &allowed)?,
+            rejected,
+        })
     }
 
     /// Returns the first finding in the consoles, in their order.
@@ -143,14 +153,9 @@ impl LogSearch {
     ) -> Result<Option<ByteRange>, AttemptError> {
         let time = captured_at(&self.run, file, end).map_err(AttemptError::Search)?;
         self.first(|console| {
-            let start = match (console.file == file, time) {
-                (true, _) => Some(end),
-                (false, None) => None,
-                (false, Some(time)) => {
-                    captured_behind(&self.run, &console.file, time).map_err(AttemptError::Search)?
-                }
+            let Some(start) = self.start_behind(console, (file, end), time)? else {
+                return Ok(None);
             };
-            let Some(start) = start else { return Ok(None) };
             let excused = spans(&self.excused, console);
             let find = |log: &File| {
                 let found = suspicious_line(log, start..u64::MAX, (allowed, &excused))?;
@@ -162,6 +167,41 @@ impl LogSearch {
             let found = read(&self.run, &console.file, find)?;
             Ok(found.map(|found| quoted(&console.file, found)))
         })
+    }
+
+    /// Returns where the output of a console behind the end begins, which was captured at this time.
+    fn start_behind(
+        &self,
+        console: &SearchedConsole,
+        (file, end): (&str, u64),
+        time: Option<u64>,
+    ) -> Result<Option<u64>, AttemptError> {
+        match time {
+            _ if console.file == file => Ok(Some(end)),
+            None => Ok(None),
+            Some(time) => {
+                captured_behind(&self.run, &console.file, time).map_err(AttemptError::Search)
+            }
+        }
+    }
+
+    /// Returns what the console with the end printed behind the last fault that output followed, if
+    /// that lies behind the end: then no more was printed behind it than behind the end.
+    fn fault_behind(&self, file: &str, end: u64) -> Result<Option<ByteRange>, AttemptError> {
+        let Some(since) = self.since_fault else { return Ok(None) };
+        let time = captured_at(&self.run, file, end).map_err(AttemptError::Search)?;
+        let (mut behind, mut len) = (0_u64, end);
+        for console in &self.consoles {
+            let Some(start) = self.start_behind(console, (file, end), time)? else { continue };
+            let stands = read(&self.run, &console.file, |log| Ok(log.metadata()?.len()))?;
+            behind = behind.saturating_add(stands.saturating_sub(start));
+            if console.file == file {
+                len = stands;
+            }
+        }
+        let start = end.max(len.saturating_sub(since));
+        let text = "output behind the fault".to_owned();
+        Ok((since <= behind).then(|| ByteRange { file: file.to_owned(), start, end: len, text }))
     }
 
     fn begun_again(

@@ -213,6 +213,8 @@ struct Made {
     waited_to: WaitedTo,
     /// What the debug port found at the end.
     post_mortem: Option<CoreFinding>,
+    /// How much all consoles printed behind the last fault that output followed.
+    since_fault: Option<u64>,
 }
 
 /// Runs the plan, drains and examines the board after a failure, and switches it off.
@@ -302,7 +304,9 @@ async fn make(
         // The transports may still hold bytes.
         board.drained().await;
     }
+    let debug = actions.protocols.debug.as_mut();
     let made = Made {
+        since_fault: debug.and_then(|debug| debug.output_since_fault()),
         // Before its first stage a workflow cannot enter its cancelled state.
         cancelled: outcome.state == State::Cancelled
             || failure.as_ref().is_some_and(|f| f.cause == Cause::Cancelled),
@@ -365,6 +369,7 @@ fn log_search(
         excused,
         end: end.and_then(|(name, at)| Some((file(&name)?, at))),
         booted: booted.unwrap_or_default(),
+        since_fault: made.since_fault,
         reported: results_wanted,
     }
 }
@@ -400,8 +405,7 @@ fn observe(
     sights: Sights,
     closed: &mut Closed,
 ) -> Observation {
-    let Made { cancelled, failure, restarts, restarted_after, deployed, post_mortem, waited_to: _ } =
-        made;
+    let Made { cancelled, failure, restarts, restarted_after, deployed, post_mortem, .. } = made;
     let file_of = |name| board.lines.get(name).map(|line| line.file.clone()).unwrap_or_default();
     let Sights { results: mut seen, others } = sights;
     closed.events.drain(..).for_each(|event| board.emit(event));
@@ -441,6 +445,7 @@ fn observe(
         garbage,
         output: ByteRange { file, start: seen.output.0, end: seen.output.1, text: String::new() },
         suspicious: None,
+        fault_behind: None,
         begun_again: None,
         failed_result: None,
         result_like: None,

@@ -163,6 +163,9 @@ pub struct Observation {
     /// The first line behind the end of the report, or behind the last expected text, on any
     /// console, that looks like a crash and is not allowed.
     pub suspicious: Option<ByteRange>,
+    /// What was printed behind a fault that the core took behind that end, and whose handler it has
+    /// left.
+    pub fault_behind: Option<ByteRange>,
     /// The first line of the boot where it comes again behind that end.
     pub begun_again: Option<ByteRange>,
     /// The first line that says that a test failed, and that is part of no report.

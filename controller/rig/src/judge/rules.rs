@@ -47,6 +47,7 @@ const RULES: &[(&str, Rule)] = &[
     ("core-unknown", core_unknown),
     ("failed-result", failed_result),
     ("suspicious-output", suspicious_output),
+    ("fault-behind", fault_behind),
     ("begun-again", begun_again),
     ("restarted", restarted),
 ];
@@ -626,6 +627,17 @@ fn suspicious_output(seen: &Observation) -> Option<Verdict> {
         line.text
     );
     Some(verdict(Cause::SuspiciousOutput, summary, vec![line.evidence()]))
+}
+
+/// A fault behind the end is provoked by no test. Whether the target got over it, a handler that has
+/// returned does not show.
+fn fault_behind(seen: &Observation) -> Option<Verdict> {
+    let output = seen.fault_behind.as_ref()?;
+    let summary = format!(
+        "behind {} the processor took a fault; its handler was left, and the target printed on",
+        what_ended(seen)
+    );
+    Some(verdict(Cause::Unconfirmed, summary, vec![output.evidence()]))
 }
 
 /// Where nothing tells of a reset, a boot that begins again may be a crash that prints nothing.

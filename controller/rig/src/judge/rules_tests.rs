@@ -264,6 +264,17 @@ fn suspicious_output_takes_a_pass_and_nothing_else() {
 }
 
 #[test]
+fn a_fault_behind_the_end_that_was_left_takes_a_pass_and_nothing_else() {
+    let fault_behind = Some(ByteRange::default());
+    let seen = Observation { fault_behind, ..green() };
+    let verdict = judge(&seen);
+    assert_eq!(verdict.cause, Cause::Unconfirmed);
+    assert!(verdict.summary.contains("took a fault"), "{}", verdict.summary);
+    let report = TestReport { claimed_failures: Some(1), ..seen.report.clone() };
+    assert_eq!(judge(&Observation { report, ..seen }).cause, Cause::SummaryFailed);
+}
+
+#[test]
 fn a_boot_that_begins_again_takes_a_pass_and_nothing_else() {
     let first = Some(ByteRange { text: "app 1.2".to_owned(), ..ByteRange::default() });
     let seen = Observation { begun_again: first, ..green() };

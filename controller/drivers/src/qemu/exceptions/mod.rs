@@ -16,7 +16,8 @@
 //! *Where the emulator also lists the code that it executes, the copies have a pipe of their own.* Output
 //! of a firmware could else be taken for such a list. Then the order is known from batch to batch only:
 //! what is printed in the batch of a fault counts as printed in front of it, so that no fault is
-//! overlooked.
+//! overlooked. Where output behind a fault is counted, it counts as printed behind it, so that a fault in
+//! the middle of a report is not taken for one behind its end.
 //!
 //! *The reader works in batches.* A reader that wakes up for each line would cost the emulator more
 //! than the line. The pipe holds 20 ms of the fastest known interrupt storm; when it is full, the
@@ -107,6 +108,15 @@ impl ExceptionLog {
         })
     }
 
+    /// Returns how many bytes the consoles have printed since the last fault of this boot behind which
+    /// they printed any; nothing if there is no such fault.
+    pub fn output_since_fault(&self) -> Option<u64> {
+        self.with(|reader| {
+            reader.read();
+            reader.fold.output_since_fault()
+        })
+    }
+
     /// Returns the first fault in whose handler a Cortex-M was reset since this was asked last.
     pub fn take_reset_in(&self) -> Option<u32> {
         self.with(|reader| {
@@ -167,9 +177,10 @@ impl LogReader {
         let faults = self.fold.taken();
         let state = drain(&self.pipe, &mut self.chunk, |bytes| self.fold.take(bytes));
         if let Some(copies) = &self.copies {
-            let mut printed = false;
-            drain(copies, &mut self.chunk, |_| printed = true);
-            if printed && self.fold.taken() == faults {
+            let mut printed = 0;
+            drain(copies, &mut self.chunk, |bytes| printed += bytes.len());
+            self.fold.copied(printed);
+            if printed > 0 && self.fold.taken() == faults {
                 self.fold.printed();
             }
         }

@@ -27,6 +27,31 @@ const RESET: &str = "CPU Reset (CPU ";
 const DETAIL: &str = "...";
 const BEGINNINGS: [&str; 5] = [DETAIL, ENTRY, RETURN, TRAP, RESET];
 
+/// First words of the details, from `target/arm/helper.c` and `target/arm/m_helper.c`: what else follows
+/// three dots is output, as in `test trap ... ok`.
+const DETAIL_WORDS: [&str; 20] = [
+    "at",
+    "derived",
+    "from",
+    "function",
+    "handled",
+    "handling",
+    "loaded",
+    "loading",
+    "really",
+    "successful",
+    "tailchaining",
+    "taking",
+    "to",
+    "with",
+    "BusFault",
+    "MemManageFault",
+    "Secure",
+    "SecureFault",
+    "STKOF",
+    "UsageFault",
+];
+
 /// What an emulator has reported of its core since the last reset.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Exceptions {
@@ -91,6 +116,38 @@ pub(super) struct ExceptionFold {
     executed: Option<ExecutedCode>,
     /// When it was executed, where the emulator tells.
     trace: Option<BlockTrace>,
+    output: OutputCount,
+}
+
+/// How much the consoles have printed, and where between it faults were taken.
+#[derive(Debug, Default)]
+struct OutputCount {
+    /// Bytes since the last reset.
+    printed: u64,
+    /// How many of them lie in front of the last fault, and in front of the last one before it that
+    /// lies elsewhere.
+    last: Option<u64>,
+    earlier: Option<u64>,
+}
+
+impl OutputCount {
+    fn add(&mut self, bytes: usize) {
+        self.printed = self.printed.saturating_add(bytes as u64);
+    }
+
+    fn fault(&mut self) {
+        if self.last != Some(self.printed) {
+            self.earlier = self.last.replace(self.printed);
+        }
+    }
+
+    /// Returns how much was printed since the last fault behind which anything was. `begun` bytes of
+    /// output are not counted yet.
+    fn since_fault(&self, begun: usize) -> Option<u64> {
+        let printed = self.printed.saturating_add(begun as u64);
+        let behind = |place: &u64| *place < printed;
+        Some(printed - self.last.filter(behind).or(self.earlier)?)
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -133,6 +190,18 @@ impl ExceptionFold {
         self.seen.printed = true;
     }
 
+    /// Counts output that is copied to a pipe of its own. What came with a fault counts as behind it.
+    pub(super) fn copied(&mut self, bytes: usize) {
+        self.output.add(bytes);
+    }
+
+    /// Returns how many bytes the consoles have printed since the last fault behind which they printed
+    /// any; nothing if there is no such fault.
+    pub(super) fn output_since_fault(&self) -> Option<u64> {
+        let begun = if self.executed.is_none() { self.line.len() } else { 0 };
+        self.output.since_fault(begun)
+    }
+
     /// Takes in what has arrived.
     pub(super) fn take(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
@@ -145,7 +214,8 @@ impl ExceptionFold {
                 self.line.clear();
             } else if self.line.len() > MAX_LINE {
                 self.seen.printed |= self.executed.is_none();
-                self.line.drain(..self.line.len() - MAX_LINE / 2);
+                let cut = self.line.drain(..self.line.len() - MAX_LINE / 2).len();
+                self.count(cut);
             }
         }
     }
@@ -180,7 +250,10 @@ impl ExceptionFold {
         if let Some(code) = &mut self.executed {
             code.take(line, self.seen.faults > 0, self.trace.as_mut());
         }
-        let Some(begin) = begin_of(line) else {
+        let begin = begin_of(line);
+        let own = begin.filter(|&begin| is_of_emulator(&line[begin..]));
+        self.count(own.unwrap_or(line.len() + 1));
+        let Some(begin) = begin else {
             self.seen.printed |= self.executed.is_none();
             return;
         };
@@ -197,6 +270,13 @@ impl ExceptionFold {
             self.reset();
         } else if let Ok(line) = str::from_utf8(line) {
             self.cortex_m(line);
+        }
+    }
+
+    /// Counts output, where it stands between the lines.
+    fn count(&mut self, bytes: usize) {
+        if self.executed.is_none() {
+            self.output.add(bytes);
         }
     }
 
@@ -220,6 +300,7 @@ impl ExceptionFold {
                 self.seen.faults = self.seen.faults.saturating_add(1);
                 self.seen.printed = false;
                 self.taken += 1;
+                self.output.fault();
                 &mut self.seen.fault
             }
         };
@@ -263,8 +344,16 @@ impl ExceptionFold {
             self.seen.faults = self.seen.faults.saturating_add(1);
             self.seen.printed = false;
             self.taken += 1;
+            self.output.fault();
         }
     }
+}
+
+/// Tells what begins like a line of the emulator from output with dots in it.
+fn is_of_emulator(line: &[u8]) -> bool {
+    let Some(detail) = line.strip_prefix(DETAIL.as_bytes()) else { return true };
+    let end = detail.iter().position(|&byte| byte == b' ').unwrap_or(detail.len());
+    DETAIL_WORDS.iter().any(|word| word.as_bytes() == &detail[..end])
 }
 
 /// Finds where a line of the emulator begins; nothing in output of a console.
@@ -397,6 +486,34 @@ mod tests {
     }
 
     #[test]
+    fn output_since_a_fault_is_counted() {
+        let since = |pieces: &[&str]| {
+            let mut fold = ExceptionFold::default();
+            fold.take(pieces.concat().as_bytes());
+            fold.output_since_fault()
+        };
+        let (fault, left, ill, long) = (entry(3), leave(3), trap(0, 2, 64), "x".repeat(3000));
+        let (fault, left, ill) = (&*fault, &*left, &*ill);
+        for (pieces, count) in [
+            (&["OK\n"][..], None),
+            (&["OK\n", fault], None),
+            (&["OK\n", fault, left, "bye\n"], Some(4)),
+            (&["OK\n", fault, "b", left, "ye"], Some(3)),
+            (&["O", ill, "K\n"], Some(2)),
+            (&["O", ill, &long, "\n"], Some(3001)),
+            // The last one that is followed by output counts.
+            (&[fault, left, "OK\n", fault, left, fault, left], Some(3)),
+            (&[fault, left, "OK\n", fault, left, fault, left, "bye"], Some(3)),
+            // Output with dots is output.
+            (&[fault, left, "test trap ... ok\n", "...\n", "boot...done\n"], Some(33)),
+            (&[fault, left, "...", fault, left, "OK"], Some(2)),
+            (&[fault, "OK\n", "CPU Reset (CPU 0)\n", "OK\n"], None),
+        ] {
+            assert_eq!(since(pieces), count, "{pieces:?}");
+        }
+    }
+
+    #[test]
     fn the_last_fault_and_call_of_a_riscv_core_are_kept_with_what_came_behind() {
         let fault = |text: &str| {
             let fault = fold(text).fault.unwrap();
@@ -433,6 +550,9 @@ mod tests {
             fold.take(a);
             fold.take(b);
             prop_assert_eq!(fold.seen(), whole);
+            let mut at_once = ExceptionFold::default();
+            at_once.take(text.as_bytes());
+            prop_assert_eq!(fold.output_since_fault(), at_once.output_since_fault());
         }
     }
 }
