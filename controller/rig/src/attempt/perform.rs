@@ -366,6 +366,7 @@ fn log_search(
         end: end.and_then(|(name, at)| Some((file(&name)?, at))),
         booted: booted.unwrap_or_default(),
         reported: results_wanted,
+        resets_told: request.place.is_emulated(),
     }
 }
 
