@@ -5,6 +5,7 @@
 //! unless `RUSTC_BOOTSTRAP` is set. The other ways lose: one process for each test loses the limit
 //! on emulators at a time, and groups of tests wait for the slowest test of each group.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
@@ -71,11 +72,16 @@ pub(crate) fn run(seed: u64) -> Result<(), TaskFailure> {
     let tmp = empty_folder()?;
     let outcome = match bare_root::wrap(&tests, &keep, &tmp) {
         Some(mut wrapped) => process::run(&mut wrapped),
+        // The gate checks what it says that it checks.
+        None if on_ci() => Err(TaskFailure::Because(format!(
+            "this host permits no mount namespace (unshare is refused), so the integration tests \
+             cannot run in a bare root, and CI is set: {PERMIT}"
+        ))),
         None => {
             eprintln!(
                 "WARNING: this host permits no mount namespace, so the integration tests run with \
                  its own /run, /tmp and home: a test that leans on something there is not found. \
-                 Run as root, or allow user namespaces (sysctl kernel.unprivileged_userns_clone=1)."
+                 {PERMIT}."
             );
             process::run(&mut tests)
         }
@@ -83,6 +89,19 @@ pub(crate) fn run(seed: u64) -> Result<(), TaskFailure> {
     // What a test that was killed has left goes with it.
     let _ = fs::remove_dir_all(&tmp);
     outcome
+}
+
+/// How a host comes to permit a mount namespace.
+const PERMIT: &str =
+    "run as root, or allow user namespaces (sysctl kernel.unprivileged_userns_clone=1)";
+
+/// Tells whether a CI service runs this, as each of them says by `CI=true`.
+fn on_ci() -> bool {
+    std::env::var_os("CI").is_some_and(|ci| is_set(&ci))
+}
+
+fn is_set(ci: &OsStr) -> bool {
+    !["", "0", "false"].iter().any(|unset| ci.eq_ignore_ascii_case(unset))
 }
 
 /// Makes an empty folder that any user may write to, on the disk of the build.
@@ -104,6 +123,20 @@ fn empty_folder() -> Result<PathBuf, TaskFailure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_variable_that_says_no_is_no_ci_service() {
+        for (value, set) in [
+            ("true", true),
+            ("1", true),
+            ("", false),
+            ("false", false),
+            ("FALSE", false),
+            ("0", false),
+        ] {
+            assert_eq!(is_set(OsStr::new(value)), set, "{value:?}");
+        }
+    }
 
     #[test]
     fn the_test_program_is_found_among_the_messages_of_a_build() {
