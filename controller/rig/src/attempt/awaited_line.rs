@@ -69,12 +69,13 @@ mod tests {
             let end = log.rfind('|').unwrap() as u64 - 1;
             let mut file = tempfile::tempfile().unwrap();
             file.write_all(log.replace('|', "").as_bytes()).unwrap();
-            let parts = [start..start + spelled.len() as u64];
+            let part = start..start + spelled.len() as u64;
+            let parts = std::slice::from_ref(&part);
             let none = PatternSet::new(&[]).unwrap();
-            let line = error_beside(&file, end, &parts, &none).unwrap();
+            let line = error_beside(&file, end, parts, &none).unwrap();
             assert_eq!(line.is_some(), found, "{log:?}");
             let allowed = PatternSet::new(&["tick".parse().unwrap()]).unwrap();
-            assert_eq!(error_beside(&file, end, &parts, &allowed).unwrap(), None, "{log:?}");
+            assert_eq!(error_beside(&file, end, parts, &allowed).unwrap(), None, "{log:?}");
         }
     }
 }

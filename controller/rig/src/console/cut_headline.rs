@@ -170,7 +170,7 @@ fn is_cut_result(line: &str) -> bool {
         })
     };
     texts(line, false).any(|text| text == "not o" || begins_unity_result(text))
-        || VERDICTS.iter().any(|verdict| fails(&verdict))
+        || VERDICTS.iter().any(fails)
 }
 
 /// `b.c:2:test_pop:FA`
