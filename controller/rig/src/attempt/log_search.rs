@@ -14,14 +14,15 @@ use jig_model::pattern::Pattern;
 use tokio::task::spawn_blocking;
 
 use super::after_end::{captured_at, captured_behind, cut_headline, suspicious_line};
-use super::begins_again::begins_again;
+use super::awaited_line::error_beside;
+use super::begins_again::{BootOutput, EndOf};
 use super::drain::{complete_line, shows_line};
 use super::error::AttemptError;
 use super::failed_results::{KnownLines, failed_result, quoted};
 use super::rejected_text::rejected_text;
 use super::result_like::result_like;
 use crate::console::{FaultReasons, LogError, PatternSet};
-use crate::judge::{ByteRange, Incident, IncidentKind, Observation};
+use crate::judge::{BootSign, ByteRange, Incident, IncidentKind, Observation};
 use crate::results::ReadLines;
 
 /// One console of an attempt.
@@ -57,6 +58,8 @@ pub(super) struct LogSearch {
     pub(super) since_fault: Option<u64>,
     /// The end is that of a report, and not a text that the plan waits for.
     pub(super) reported: bool,
+    /// The board tells of each of its resets.
+    pub(super) resets_told: bool,
 }
 
 /// What was found in the logs.
@@ -67,8 +70,8 @@ struct LogFindings {
     suspicious: Option<ByteRange>,
     /// What was printed behind a fault behind the end.
     fault_behind: Option<ByteRange>,
-    /// The first line of the boot behind the end.
-    begun_again: Option<ByteRange>,
+    /// What shows a boot behind the end.
+    begun_again: Option<BootSign>,
     /// Rejected output behind control sequences.
     rejected: Option<ByteRange>,
 }
@@ -120,7 +123,10 @@ impl LogSearch {
 
     fn search(self) -> Result<LogFindings, AttemptError> {
         let allowed = PatternSet::new(&self.allowed).map_err(AttemptError::Patterns)?;
-        let failed_result = self.first(|console| self.failed_in(console, &allowed))?;
+        let failed_result = match self.first(|console| self.failed_in(console, &allowed))? {
+            None => self.error_in_awaited_line(&allowed)?,
+            found => found,
+        };
         let rejected = self.rejected_line()?;
         let Some((file, end)) = &self.end else {
             let (suspicious, fault_behind, begun_again) = (None, None, None);
@@ -143,6 +149,20 @@ impl LogSearch {
         find: impl Fn(&SearchedConsole) -> Result<Option<ByteRange>, AttemptError>,
     ) -> Result<Option<ByteRange>, AttemptError> {
         self.consoles.iter().find_map(|console| find(console).transpose()).transpose()
+    }
+
+    /// Looks at the line of the text that ends the plan.
+    fn error_in_awaited_line(
+        &self,
+        allowed: &PatternSet,
+    ) -> Result<Option<ByteRange>, AttemptError> {
+        let Some((file, end)) = self.end.as_ref().filter(|_| !self.reported) else {
+            return Ok(None);
+        };
+        let console = self.consoles.iter().find(|console| console.file == *file);
+        let spelled = console.map(|console| spans(&self.spelled, console)).unwrap_or_default();
+        let found = read(&self.run, file, |log| error_beside(log, *end, &spelled, allowed))?;
+        Ok(found.map(|found| quoted(file, found)))
     }
 
     fn suspicious_behind(
@@ -204,18 +224,43 @@ impl LogSearch {
         Ok((since <= behind).then(|| ByteRange { file: file.to_owned(), start, end: len, text }))
     }
 
+    /// Searches for a boot behind the end, on the console of the end first.
     fn begun_again(
         &self,
         file: &str,
         end: u64,
         allowed: &PatternSet,
-    ) -> Result<Option<ByteRange>, AttemptError> {
-        let console = self.consoles.iter().find(|console| console.file == file);
-        let known = console.map(|console| self.known_in(console)).unwrap_or_default();
-        let found = read(&self.run, file, |log| {
-            begins_again(log, (self.booted, end), !self.reported, (allowed, &known))
-        })?;
-        Ok(found.map(|found| quoted(file, found)))
+    ) -> Result<Option<BootSign>, AttemptError> {
+        let end_of = if self.reported { EndOf::Report } else { EndOf::AwaitedText };
+        let time = captured_at(&self.run, file, end).map_err(AttemptError::Search)?;
+        let (here, others): (Vec<_>, Vec<_>) =
+            self.consoles.iter().partition(|console| console.file == file);
+        for console in here.into_iter().chain(others) {
+            let Some(start) = self.start_behind(console, (file, end), time)? else { continue };
+            let (from, end_of) = match console.file == file {
+                true => (self.booted, end_of),
+                false => (console.judged.start, EndOf::Elsewhere),
+            };
+            let known = self.known_in(console);
+            let found = read(&self.run, &console.file, |log| {
+                let resets_told = self.resets_told;
+                let known = &known;
+                let output =
+                    BootOutput { log, from, end: start, end_of, resets_told, allowed, known };
+                if let Some(banner) = output.banner_behind()? {
+                    return Ok(Some(BootSign::Banner(quoted(&console.file, banner))));
+                }
+                if end_of == EndOf::Elsewhere {
+                    return Ok(None);
+                }
+                let first = output.first_line_again()?;
+                Ok(first.map(|first| BootSign::FirstLine(quoted(&console.file, first))))
+            })?;
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        Ok(None)
     }
 
     fn rejected_line(&self) -> Result<Option<ByteRange>, AttemptError> {

@@ -371,6 +371,7 @@ fn log_search(
         booted: booted.unwrap_or_default(),
         since_fault: made.since_fault,
         reported: results_wanted,
+        resets_told: request.place.is_emulated(),
     }
 }
 

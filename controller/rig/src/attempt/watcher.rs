@@ -91,7 +91,9 @@ pub(super) struct ConsoleWatcher {
     unread: Vec<u8>,
     /// When a crash counts that may be excused.
     excusable_until: Option<BoardTimeout>,
-    /// Crashes of this boot whose excuse was printed.
+    /// Crashes of this boot that end a case which is to crash, while it is not over.
+    awaited: Vec<Recognition>,
+    /// Crashes of this boot whose excuse was printed, or that a case awaited.
     excused: Vec<ExcusedCrash>,
     /// The dump of the last crash of this boot.
     dump: Option<CrashDump>,
@@ -149,6 +151,7 @@ impl ConsoleWatcher {
             results,
             unread: Vec::new(),
             excusable_until: None,
+            awaited: Vec::new(),
             excused: Vec::new(),
             dump: None,
             accepted: (Vec::new(), None),
@@ -217,6 +220,7 @@ impl ConsoleWatcher {
         while let Some(start) = self.next_boot().filter(|&start| start <= offset) {
             if start < self.recogniser.position() {
                 self.read_again_up_to(start)?;
+                self.give_up_awaited();
             } else {
                 self.give_up();
             }
@@ -255,6 +259,7 @@ impl ConsoleWatcher {
         self.excusable_until = None;
         self.unread.clear();
         self.excused.retain(|crash| crash.end <= end);
+        self.awaited.retain(|crash| crash.end <= end);
         let start = self.follower.floor();
         let Some(results) = &mut self.results else { return Ok(()) };
         results.parser = results.reading.parser(start)?;
@@ -314,8 +319,8 @@ impl ConsoleWatcher {
     fn look_within_boot(&mut self, offset: u64, bytes: &[u8]) -> Result<(), AttemptError> {
         let recognitions = self.recogniser.feed(bytes, self.began.elapsed());
         self.garbage.feed(offset, bytes);
-        self.read_results(&recognitions, bytes);
-        let undecided = self.recogniser.undecided_from().is_some();
+        let recognitions = self.read_results(recognitions, bytes);
+        let undecided = self.recogniser.undecided_from().is_some() || !self.awaited.is_empty();
         self.excusable_until = undecided.then(|| BoardTimeout::new(&self.board, EXCUSE));
         self.keep_excused();
         for recognition in recognitions {
@@ -325,7 +330,8 @@ impl ConsoleWatcher {
     }
 
     /// Reads results of the output up to what may be a crash, cut where something was recognised.
-    fn read_results(&mut self, recognitions: &[Recognition], bytes: &[u8]) {
+    /// Returns what counts of that: not a crash that the case which runs is to end by.
+    fn read_results(&mut self, recognitions: Vec<Recognition>, bytes: &[u8]) -> Vec<Recognition> {
         let from = self.recogniser.position() - (self.unread.len() + bytes.len()) as u64;
         let mut unread = std::mem::take(&mut self.unread);
         let bytes = if unread.is_empty() {
@@ -336,29 +342,58 @@ impl ConsoleWatcher {
         };
         let index = |at: u64| (at.saturating_sub(from) as usize).min(bytes.len());
         let mut fed = 0;
+        let mut counted = Vec::new();
         for recognition in recognitions {
             // Lines before the fault may be results; the line that it cuts is none.
             let until = index(recognition.start).max(fed);
             self.feed_results(&bytes[fed..until]);
             fed = until;
+            self.end_awaited();
             if let Some(results) = &mut self.results {
+                if results.parser.awaits_crash(&recognition.text) {
+                    self.awaited.push(recognition);
+                    continue;
+                }
                 results.parser.interrupt();
             }
+            counted.push(recognition);
         }
         let until = self.recogniser.undecided_from().map_or(bytes.len(), index).max(fed);
         self.feed_results(&bytes[fed..until]);
         self.unread = bytes[until..].to_vec();
+        self.end_awaited();
+        counted
+    }
+
+    /// A case that was to crash does not end: its crashes count.
+    fn give_up_awaited(&mut self) {
+        self.end_awaited();
+        for crash in std::mem::take(&mut self.awaited) {
+            if let Some(results) = &mut self.results {
+                results.parser.interrupt();
+            }
+            self.report(crash);
+        }
+    }
+
+    /// Excuses the crashes of a case that is over: its result is in the report.
+    fn end_awaited(&mut self) {
+        let Some(results) = &self.results else { return };
+        let over = |crash: &mut Recognition| !results.parser.awaits_crash(&crash.text);
+        for crash in self.awaited.extract_if(.., over) {
+            self.excused.push(ExcusedCrash { end: crash.end, headlines: vec![crash] });
+        }
     }
 
     /// No excuse comes: a crash that may have been excused counts.
     fn give_up(&mut self) {
         self.excusable_until = None;
+        self.give_up_awaited();
         if self.recogniser.undecided_from().is_none() {
             return;
         }
         let recognitions = self.recogniser.give_up();
-        self.read_results(&recognitions, &[]);
-        for recognition in recognitions {
+        for recognition in self.read_results(recognitions, &[]) {
             self.report(recognition);
         }
     }

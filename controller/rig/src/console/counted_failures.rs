@@ -16,7 +16,7 @@ const PLURAL: &str = "\
     err_count failed_count errors_total total_errors test_errors";
 
 /// Names of failures that may also stand in front of the number of one failure.
-const SINGULAR: &str = "error err fail failure mismatch";
+const SINGULAR: &str = "error err fail failure mismatch bad wrong incorrect defective";
 
 /// Other things that a summary counts.
 const OTHERS: &str = "\
@@ -122,6 +122,11 @@ mod tests {
             ("6 passed 5, failed 0", false),
             ("Run 5, Failed 0", false),
             ("Result: 0 failures (5 tests)", false),
+            ("Ran 3 tests, 1 bad", true),
+            ("Ran 3 tests, 0 bad", false),
+            ("5 checks run, 1 wrong", true),
+            ("bad: 1, good: 4", true),
+            ("scan results: 2 bad blocks", false),
             ("0 errors", false),
             ("errors: 0, warnings: 3", false),
             ("12 tests, 0 errors", false),

@@ -1,13 +1,19 @@
-//! Tells whether the last line of a log, which has no line end, was cut within the headline of a crash.
-//! Pure.
+//! Tells whether the last line of a log, which has no line end, was cut within the headline of a crash or
+//! within a result. Pure.
 //!
 //! # Design
 //! A target that dies while it prints leaves `*** HardF`, which no fault signature and no crash word
 //! knows. Whether the beginning of a line goes on as a headline can only be guessed, so a few letters
 //! are not enough, and neither is a first word that other lines begin with (`Stack`, `Bus`).
+//!
+//! A result that is cut (`flash: FAI`) fails as the whole one does, so its last word is completed and the
+//! line is read. Of Unity's results the beginning is enough: each is another case than those of a report
+//! that has ended.
+//!
 //! `cut_headline_lines.toml` holds lines that are cut and lines that are not.
 
-use super::lines::without_context;
+use super::failed_result::tells_failure;
+use super::lines::{texts, without_context};
 
 /// Most prefixes taken off one line: time, level, tag.
 const MAX_PREFIXES: usize = 6;
@@ -51,6 +57,15 @@ const COMMON: &[&str] = &[
     "assert",
     "mem",
 ];
+
+/// Last words of failed results.
+const VERDICTS: &[&str] = &["FAILURE", "FAILED", "failure", "failed", "Failure", "Failed"];
+
+/// Fewest letters of a verdict: `FA` is also a number.
+const VERDICT_LETTERS: usize = 3;
+
+/// Verdicts of Unity.
+const UNITY: &[&str] = &["PASS", "FAIL", "IGNORE"];
 
 /// Headlines of crashes, as far as their words tell them from other output.
 const HEADLINES: &[&str] = &[
@@ -133,11 +148,46 @@ const HEADLINES: &[&str] = &[
     "User exception",
 ];
 
-/// Tells whether a line without a line end, colours removed, is the beginning of a headline.
+/// Tells whether a line without a line end, colours removed, is the beginning of a headline or of a
+/// result.
 pub(crate) fn is_cut_headline(line: &str) -> bool {
+    if is_cut_result(line) {
+        return true;
+    }
     let texts = std::iter::successors(Some(line), |text| without_context(text, false));
     let mut texts = texts.take(1 + MAX_PREFIXES);
     texts.any(|text| begins_headline(text.trim_start_matches(|c: char| !c.is_ascii_alphabetic())))
+}
+
+fn is_cut_result(line: &str) -> bool {
+    let fails = |verdict: &&str| {
+        // The whole word may also be shorter: `FAIL`.
+        let lens = VERDICT_LETTERS..verdict.len();
+        lens.filter_map(|len| line.strip_suffix(&verdict[..len])).any(|front| {
+            let word = front.ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+            let whole = [&verdict[.."fail".len()], verdict];
+            !word && whole.iter().any(|verdict| tells_failure(&format!("{front}{verdict}")))
+        })
+    };
+    texts(line, false).any(|text| text == "not o" || begins_unity_result(text))
+        || VERDICTS.iter().any(fails)
+}
+
+/// `b.c:2:test_pop:FA`
+fn begins_unity_result(text: &str) -> bool {
+    let mut parts = text.rsplitn(4, ':');
+    let (Some(verdict), Some(name), Some(line), Some(file)) =
+        (parts.next(), parts.next(), parts.next(), parts.next())
+    else {
+        return false;
+    };
+    let named = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    let numbered = !line.is_empty() && line.bytes().all(|b| b.is_ascii_digit());
+    let source = file.rsplit_once('.').is_some_and(|(_, kind)| {
+        !kind.is_empty() && kind.bytes().all(|b| b.is_ascii_alphanumeric())
+    });
+    let begins = UNITY.iter().any(|whole| whole.starts_with(verdict));
+    begins && named && numbered && source
 }
 
 fn begins_headline(text: &str) -> bool {
@@ -164,6 +214,10 @@ mod tests {
             lines.into_iter().map(|line| line.as_str().unwrap().to_owned())
         };
         for line in lines("cut") {
+            let line = super::super::readable(line.as_bytes()).into_owned();
+            assert!(is_cut_headline(&line) || super::super::is_suspicious(&line), "{line:?}");
+        }
+        for line in lines("cut_results") {
             let line = super::super::readable(line.as_bytes()).into_owned();
             assert!(is_cut_headline(&line) || super::super::is_suspicious(&line), "{line:?}");
         }

@@ -129,7 +129,7 @@ const MARKS: [char; 5] = ['\u{2717}', '\u{2718}', '\u{2715}', '\u{2716}', '\u{27
 const SHORT: usize = 5;
 
 /// Text of which one stands in each line with a failed result that is neither of a framework nor a row.
-pub(super) const HINTS: &str = r"fail|not ok|not pass|error|mismatch|\bn?ko\b|\bnok\b|unsucc|crash|broken|pass|succe|time(?:d )?out|abort|tbrok|score|\d ok\b|\berrs? ?[:=]|\{\{|(?-i:\bNG\b|\bBAD\b|\b[FEZ]:[^ :]*:|asserts {3}|tests {3}|suites {3})|hang|hung|xpass|\xe2\x9c[\x95-\x98]|\xe2\x9d\x8c|\x00|\x08|\xef[\xbc\xbd]|\xc2\xa0";
+pub(super) const HINTS: &str = r"fail|not ok|not pass|error|mismatch|wrong|incorrect|\bn?ko\b|\bnok\b|unsucc|crash|broken|pass|succe|time(?:d )?out|abort|tbrok|score|\d ok\b|\berrs? ?[:=]|\{\{|(?-i:\bNG\b|\bBAD\b|\b[FEZ]:[^ :]*:|asserts {3}|tests {3}|suites {3})|hang|hung|xpass|\xe2\x9c[\x95-\x98]|\xe2\x9d\x8c|\x00|\x08|\xef[\xbc\xbd]|\xc2\xa0";
 
 /// Tells whether a readable line says that a test failed.
 pub(crate) fn tells_failure(line: &str) -> bool {

@@ -8,6 +8,7 @@
 //! **Refused here:** knowing what a transport is made of, opening devices, printing, and
 //! deciding what output means for a verdict.
 
+mod boot_banner;
 mod candidate_lines;
 mod capture;
 mod clock;
@@ -16,6 +17,7 @@ mod crash_dump;
 mod crash_evidence;
 mod cut_headline;
 mod disk;
+mod error_word;
 mod escape;
 mod expect;
 mod failed_result;
@@ -47,6 +49,7 @@ mod verdict_phrases;
 mod words;
 mod yaml_results;
 
+pub(crate) use boot_banner::{BootStage, FoundBanner, boot_banner, find_banner};
 pub(crate) use candidate_lines::candidate;
 pub use capture::{Console, Syncing};
 pub use clock::{ConsoleClock, Stamp, UnderWay};
@@ -54,6 +57,7 @@ pub(crate) use crash_dump::{CrashDump, tells_unexpected};
 pub(crate) use crash_evidence::tells_crash;
 pub(crate) use cut_headline::is_cut_headline;
 pub use disk::LogState;
+pub(crate) use error_word::says_error;
 pub use escape::{Escaper, escape};
 pub(crate) use expect::PAUSE;
 pub use expect::{ExpectError, expect};

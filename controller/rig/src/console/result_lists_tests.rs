@@ -54,6 +54,12 @@ fn a_word_is_a_verdict_where_a_row_beside_it_passes() {
         ("1. ram ok / 2. rom ok / 3. flash fail", "3. flash fail"),
         ("(1/3) ram ok / (2/3) rom ok / (3/3) flash fail", "(3/3) flash fail"),
         ("ram  OK / rom  OK / eth  ERR", "eth  ERR"),
+        // The failed row comes first.
+        ("ADC    NG / RAM   OK", "ADC    NG"),
+        ("self test / ADC    NG / RAM   OK / done", "ADC    NG"),
+        ("ADC  NG / RAM  OK / ROM  OK", "ADC  NG"),
+        ("ADC: NG / RAM: OK", "ADC: NG"),
+        ("[NG] ADC / [OK] RAM", "[NG] ADC"),
         // A detail stands behind the failed verdict.
         (
             "walking ones      OK / address lines     FAIL at 0x80401000: wrote 0x55 read 0x51",

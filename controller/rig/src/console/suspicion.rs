@@ -66,7 +66,13 @@ const PAIRS: &[(&str, &str)] = &[
     ("watchdog", "timeout expired reset fired triggered bite"),
     ("wdt", "reset timeout"),
     ("internal", "error"),
-    ("reset", "reason cause by"),
+    ("reset", "reason cause by due because"),
+    ("resetting", "due because"),
+    ("reboot", "due because"),
+    ("rebooting", "due because"),
+    ("restart", "due because"),
+    ("restarting", "due because"),
+    ("call", "trace stack"),
     ("runtime", "error"),
     ("unexpected", "interrupt"),
     ("spurious", "interrupt"),
@@ -182,6 +188,9 @@ pub(crate) fn is_suspicious(line: &str) -> bool {
     if is_comment_of_todo(line) {
         return false;
     }
+    if frames_reset(text, &words) {
+        return true;
+    }
     if fails(&words) || tells_failure(line) || announces_suite(&words) || tells_intervention(text) {
         return true;
     }
@@ -197,6 +206,14 @@ pub(crate) fn is_suspicious(line: &str) -> bool {
         let counts = at < LEAD && (!calm || words[at].capital) || happened(at);
         counts && crashes(&words, at)
     })
+}
+
+/// `*** reset ***`, `!!! SYSTEM RESET !!!`: a line that says nothing else, between marks.
+fn frames_reset(text: &str, words: &[Word<'_>]) -> bool {
+    let framed = ["**", "!!", "##", "==", "--"].iter().any(|mark| text.starts_with(mark));
+    let is_reset = |word: &Word<'_>| listed("reset reboot rebooting resetting", &word.text);
+    let plain = |word: &Word<'_>| listed("system device board chip cpu mcu the now", &word.text);
+    framed && words.iter().any(is_reset) && words.iter().all(|word| is_reset(word) || plain(word))
 }
 
 /// `#   Failed (TODO) test 'dma'`: what TAP's producers say of a point that may fail.
@@ -402,9 +419,13 @@ fn is_harmless_pair(words: &[Word<'_>], at: usize) -> bool {
     let Some(third) = words.get(at + 2) else { return false };
     let joined = third.before.trim();
     let reset = words[at].text == "reset" && matches!(joined, ":" | "=");
+    // `reset due to power-on`, `reset because of a request`.
+    let due = listed("due because", &words[at + 1].text) && listed("to of", &third.text);
+    let (reset, cause) = if due { (true, at + 3) } else { (reset, at + 2) };
+    let word = |at: usize| words.get(at).map_or("", |word| word.text.as_str());
     joined.is_empty() && listed(PAIR_THINGS, &third.text)
-        || reset && listed(PLAIN_RESETS, &third.text)
-        || reset && third.text == "power" && words.get(at + 3).is_some_and(|w| w.text == "on")
+        || reset && listed(PLAIN_RESETS, word(cause))
+        || reset && word(cause) == "power" && word(cause + 1) == "on"
 }
 
 /// `2 tests, 5 assertions, 0 failures`, and a row of a table: `asserts  5  5  5  0  n/a`.

@@ -149,6 +149,15 @@ pub struct ConsoleReport {
     pub report: TestReport,
 }
 
+/// Output that shows that a target has started again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BootSign {
+    /// The first line of the boot, where it comes again.
+    FirstLine(ByteRange),
+    /// The banner of a boot loader or a system.
+    Banner(ByteRange),
+}
+
 /// Everything observed in one attempt. All of it belongs to the last boot that the plan started,
 /// except `earlier`, `elsewhere`, `incidents` and `gaps`, which belong to the whole attempt.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -166,8 +175,8 @@ pub struct Observation {
     /// What was printed behind a fault that the core took behind that end, and whose handler it has
     /// left.
     pub fault_behind: Option<ByteRange>,
-    /// The first line of the boot where it comes again behind that end.
-    pub begun_again: Option<ByteRange>,
+    /// What shows that the target has started again behind that end.
+    pub begun_again: Option<BootSign>,
     /// The first line that says that a test failed, and that is part of no report.
     pub failed_result: Option<ByteRange>,
     /// The line that looks most like a result, where no known format was found.

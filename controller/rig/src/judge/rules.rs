@@ -8,7 +8,8 @@ use jig_model::result::{CaseStatus, ResultFormat, TestReport};
 use jig_model::{Cause, Evidence, Note, Verdict};
 
 use super::observation::{
-    CoreFinding, ExpectedCrash, ImageIdentity, Incident, IncidentKind, Observation, Standstill,
+    BootSign, CoreFinding, ExpectedCrash, ImageIdentity, Incident, IncidentKind, Observation,
+    Standstill,
 };
 use super::other_console::{complete_report, console_advice};
 
@@ -539,10 +540,14 @@ pub(super) fn unfinished_case(seen: &Observation) -> Option<Verdict> {
 fn no_tests(seen: &Observation) -> Option<Verdict> {
     (seen.results_wanted && seen.report.ended && seen.report.cases.is_empty()).then(|| {
         let format = seen.report.format.map_or("", ResultFormat::as_str);
-        let summary = format!(
-            "the {format} report ended, and none of its lines could be read as the result of a \
+        let summary = match (seen.report.planned, seen.report.remarks.first()) {
+            (Some(0), Some(remark)) => format!("the {format} report plans no test: {remark}"),
+            (Some(0), None) => format!("the {format} report plans no test"),
+            _ => format!(
+                "the {format} report ended, and none of its lines could be read as the result of a \
                  test"
-        );
+            ),
+        };
         on_output(seen, Cause::NoTests, summary)
     })
 }
@@ -642,9 +647,12 @@ fn fault_behind(seen: &Observation) -> Option<Verdict> {
 
 /// Where nothing tells of a reset, a boot that begins again may be a crash that prints nothing.
 fn begun_again(seen: &Observation) -> Option<Verdict> {
-    let line = seen.begun_again.as_ref()?;
+    let (line, shown) = match seen.begun_again.as_ref()? {
+        BootSign::FirstLine(line) => (line, "its first line came once more"),
+        BootSign::Banner(line) => (line, "it printed the banner of a boot"),
+    };
     let summary = format!(
-        "behind {} the target seems to have started again: its first line came once more: {} \
+        "behind {} the target seems to have started again: {shown}: {} \
          (if it is harmless: --allow REGEX, or `allow_output` of profile or plan)",
         what_ended(seen),
         line.text

@@ -276,8 +276,12 @@ fn a_fault_behind_the_end_that_was_left_takes_a_pass_and_nothing_else() {
 
 #[test]
 fn a_boot_that_begins_again_takes_a_pass_and_nothing_else() {
-    let first = Some(ByteRange { text: "app 1.2".to_owned(), ..ByteRange::default() });
-    let seen = Observation { begun_again: first, ..green() };
+    let line = ByteRange { text: "app 1.2".to_owned(), ..ByteRange::default() };
+    let by = |sign| Observation { begun_again: Some(sign), ..green() };
+    let banner = judge(&by(BootSign::Banner(line.clone())));
+    assert_eq!(banner.cause, Cause::SuspiciousOutput);
+    assert!(banner.summary.contains("the banner of a boot: app 1.2"), "{}", banner.summary);
+    let seen = by(BootSign::FirstLine(line));
     let verdict = judge(&seen);
     assert_eq!(verdict.cause, Cause::SuspiciousOutput);
     assert!(verdict.summary.contains("once more: app 1.2"), "{}", verdict.summary);

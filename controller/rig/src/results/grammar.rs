@@ -99,6 +99,10 @@ pub(super) trait Grammar: Debug + Send + Sync {
     }
     /// Tells whether the head of an overlong line looks like a result.
     fn resembles(&self, line: &ReportLine<'_>) -> bool;
+    /// Tells whether the case that runs is to end by the crash that a line shows.
+    fn awaits_crash(&self, _line: &str) -> bool {
+        false
+    }
     /// The stream is over.
     fn finish(&mut self, _record: &mut ReportBuilder) {}
 }

@@ -30,7 +30,7 @@ struct Libtest {
     /// How many binaries cargo has announced behind a summary.
     announced: u32,
     /// A test whose own output came between its name and its result.
-    running: Option<String>,
+    running: Option<RunningTest>,
     /// The test whose result stood alone on a line. A word of its output may have looked like it.
     bare: Option<String>,
     /// More was read than a head, which a log may hold, too.
@@ -41,6 +41,14 @@ struct Libtest {
     explaining: Option<(String, usize)>,
     /// Marks of a quiet run: passes, failures, ignored tests.
     marks: [u64; 3],
+}
+
+/// A test whose result is not known yet.
+#[derive(Debug)]
+struct RunningTest {
+    name: String,
+    /// It passes only if it panics.
+    panics: bool,
 }
 
 /// The list of failures, and a result behind other output.
@@ -93,7 +101,7 @@ impl Grammar for Libtest {
                 record.remark("the summary counts failures, but says ok".to_owned());
             }
             record.end();
-        } else if let Some((name, result)) = test(text) {
+        } else if let Some(TestLine { name, panics, result }) = test(text) {
             (self.bare, self.listing) = (None, false);
             match outcome(result) {
                 Some(outcome) => {
@@ -102,7 +110,7 @@ impl Grammar for Libtest {
                 }
                 None => {
                     record.begin(&self.key(name), name, line.span);
-                    self.running = Some(name.to_owned());
+                    self.running = Some(RunningTest { name: name.to_owned(), panics });
                 }
             }
         } else if let Some((name, outcome)) = self.bare_result(text) {
@@ -150,6 +158,10 @@ impl Grammar for Libtest {
         summary(line.text).is_some_and(|s| s.timed || counted)
     }
 
+    fn awaits_crash(&self, line: &str) -> bool {
+        self.running.as_ref().is_some_and(|test| test.panics) && line.contains("panicked at ")
+    }
+
     fn resembles(&self, line: &ReportLine<'_>) -> bool {
         line.text.starts_with("test ") && line.text.contains(" ...")
     }
@@ -190,7 +202,8 @@ impl Libtest {
             _ => return None,
         };
         let failed_after = self.bare.take_if(|_| status == CaseStatus::Fail);
-        let name = self.running.take().or(failed_after)?;
+        let running = self.running.take().map(|test| test.name);
+        let name = running.or(failed_after)?;
         Some((name, CaseOutcome::of(status)))
     }
 }
@@ -224,17 +237,27 @@ fn head(text: &str) -> Option<u64> {
     is_counted(count, rest, " test", " tests").then_some(count)
 }
 
-/// Splits `test name ... result`; the result is empty while the test runs.
-fn test(text: &str) -> Option<(&str, &str)> {
+/// The line of a test.
+struct TestLine<'a> {
+    name: &'a str,
+    /// It passes only if it panics.
+    panics: bool,
+    /// Empty while the test runs.
+    result: &'a str,
+}
+
+/// Splits `test name ... result`.
+fn test(text: &str) -> Option<TestLine<'_>> {
     let body = text.strip_prefix("test ")?;
     let (name, result) =
         body.split_once(" ... ").or_else(|| Some((body.strip_suffix(" ...")?, "")))?;
     // libtest-mimic pads names to one width.
     let name = name.trim_ascii_end();
-    let name = name.strip_suffix(" - should panic").unwrap_or(name);
+    let panicking = name.strip_suffix(" - should panic");
+    let (panics, name) = (panicking.is_some(), panicking.unwrap_or(name));
     // Paths hold no blanks, except doc tests: `src/lib.rs - item (line 3)`.
     let doc = name.contains(" - ") && name.ends_with(')');
-    (!name.is_empty() && (doc || !name.contains(' '))).then_some((name, result))
+    (!name.is_empty() && (doc || !name.contains(' '))).then_some(TestLine { name, panics, result })
 }
 
 fn outcome(result: &str) -> Option<CaseOutcome<'_>> {

@@ -122,6 +122,11 @@ impl ResultParser {
         self.ended_at.filter(|_| self.ended())
     }
 
+    /// Tells whether the case that runs is to end by the crash that a line shows.
+    pub fn awaits_crash(&self, line: &str) -> bool {
+        self.reader.readings.iter().any(|reading| reading.awaits_crash(line))
+    }
+
     /// Tells whether the report would have ended if the unfinished line were whole. A target that
     /// stops behind its last word prints no line end.
     pub fn ends_unfinished(&self) -> bool {

@@ -98,6 +98,9 @@ impl Reading {
             self.record.assertion_failed(line.text);
         }
         let known = meanings.any(|line| grammar.line(&line, &mut self.record));
+        if self.record.take_forgotten() {
+            (self.opened_at, self.lines) = (raw.span.start, ReadLines::default());
+        }
         if known {
             self.lines.add(raw.span);
         } else {
@@ -186,6 +189,14 @@ impl Reading {
     ) -> bool {
         let Source::Format { grammar, .. } = &self.source else { return false };
         meanings.any(|line| grammar.closed(&line))
+    }
+
+    /// Tells whether the case that runs is to end by the crash that a line shows.
+    pub(super) fn awaits_crash(&self, line: &str) -> bool {
+        match &self.source {
+            Source::Format { grammar, .. } => grammar.awaits_crash(line),
+            Source::Markers(_) => false,
+        }
     }
 
     /// Reads the unfinished last line of the stream; tells whether it is part of the report.

@@ -106,6 +106,8 @@ pub(super) struct ReportBuilder {
     assertion: Option<String>,
     remarks: Vec<String>,
     run: TestRun,
+    /// What was read so far was forgotten.
+    forgotten: bool,
 }
 
 /// Orders outcomes from good to bad. Unfinished is worse than skipped: something ran and
@@ -150,6 +152,12 @@ impl ReportBuilder {
         (self.text_bytes, self.failing, self.planned) = (0, 0, None);
         self.run = TestRun::default();
         self.ended = false;
+        self.forgotten = true;
+    }
+
+    /// Tells once whether what was read so far was forgotten.
+    pub(super) fn take_forgotten(&mut self) -> bool {
+        std::mem::take(&mut self.forgotten)
     }
 
     /// Another run of the same tests begins: its cases have names of their own, and its counts add

@@ -240,6 +240,12 @@ impl<'a> Dut<'a> {
         drop(retried(|| self.live.update(|_| {})).await);
     }
 
+    /// Tells whether the folder of the run was deleted. A part of it may have been made anew since, but
+    /// not its lock.
+    pub(super) fn folder_is_gone(&self) -> bool {
+        self.live.dir().lock_path().symlink_metadata().is_err()
+    }
+
     /// Changes the record, and waits for the host if it cannot be written.
     async fn note(&mut self, change: impl FnOnce(&mut RunRecord)) -> Result<(), StoreError> {
         match self.live.note(change) {

@@ -275,6 +275,12 @@ impl RetryPolicy {
         }
     }
 
+    /// Ends a test whose run cannot be recorded any more: another attempt would leave nothing, and no
+    /// recovery of the rig brings a deleted folder back.
+    pub(super) fn unrecorded(&mut self, verdict: Verdict) -> RetryStep {
+        self.done(verdict)
+    }
+
     /// The rig failed.
     fn spoiled(&mut self, verdict: Verdict) -> RetryStep {
         match self.max_recoveries.checked_sub(1) {

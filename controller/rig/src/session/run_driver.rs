@@ -184,6 +184,9 @@ impl RunDriver<'_> {
                 return unwritable(&error, Some(verdict));
             }
             let taken = match next {
+                next if next != NextAction::Done && self.dut.folder_is_gone() => {
+                    Ok(self.retries.unrecorded(verdict.clone()))
+                }
                 NextAction::Done => {
                     let Self { plan, images, took_ms, .. } = self;
                     self.dut.remember(plan, images, verdict.kind, *took_ms).await;

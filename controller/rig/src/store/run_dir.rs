@@ -53,7 +53,7 @@ impl RunDir {
         self.path.join("children.jsonl")
     }
 
-    pub(super) fn lock_path(&self) -> PathBuf {
+    pub(crate) fn lock_path(&self) -> PathBuf {
         self.path.join("lock")
     }
 

@@ -1,5 +1,5 @@
 //! Says where text stands that a wait did not accept although a reader of the logs finds it: on
-//! another console, in front of the wait, or with control sequences in it.
+//! another console, in front of the wait, or behind bytes that readers of lines leave out.
 
 use jig_model::ConsoleName;
 
@@ -30,8 +30,9 @@ pub(super) async fn unmatched(
                 format!("it matches on {name}, at byte {at}: {}", console_advice(name))
             });
         }
-        if is_awaited && let Some(hidden) = hidden_by(console, patterns, began..len) {
-            return Some(format!("it matches only without the {hidden} that the target prints"));
+        if is_awaited && is_hidden(console, patterns, began..len) == Some(true) {
+            let bytes = "bytes 0x00, 0xff, 0x11 and 0x13";
+            return Some(format!("it matches only without the {bytes} that the target prints"));
         }
     }
     None
@@ -44,12 +45,13 @@ async fn first_match(console: &BoardConsole, patterns: &PatternSet, end: u64) ->
     found.first().map(|matched| matched.start)
 }
 
-/// Names what hides the text in a line, if that is what readers of lines leave out.
-fn hidden_by(
+/// Tells whether a line matches only without the bytes that readers of lines leave out. Lines with
+/// control sequences were searched without them by the wait itself.
+fn is_hidden(
     console: &BoardConsole,
     patterns: &PatternSet,
     range: std::ops::Range<u64>,
-) -> Option<&'static str> {
+) -> Option<bool> {
     let start = range.start.max(range.end.saturating_sub(SEARCHED));
     let reader = console.handle.follow(start, start).ok()?;
     let mut bytes = vec![0; usize::try_from(range.end - start).unwrap_or(0)];
@@ -58,11 +60,9 @@ fn hidden_by(
     let hidden = |line: &[u8]| {
         let clean = plain(line);
         // Where nothing is left out, the line matches only because it is taken for complete.
-        let matches = clean.len() < line.len() && patterns.matches(&clean);
-        let sequences = line.contains(&0x1b);
-        matches.then_some(if sequences { "control sequences" } else { "bytes 0x00 and 0xff" })
+        clean.len() < line.len() && !line.contains(&0x1b) && patterns.matches(&clean)
     };
-    let mut found = None;
-    splitter.feed(&bytes[..len], |raw| found = found.or_else(|| hidden(raw.bytes)));
-    found.or_else(|| hidden(splitter.begun()?.bytes))
+    let mut found = false;
+    splitter.feed(&bytes[..len], |raw| found |= hidden(raw.bytes));
+    Some(found || splitter.begun().is_some_and(|line| hidden(line.bytes)))
 }

@@ -189,3 +189,37 @@ async fn a_crash_on_another_console_counts_behind_the_end() {
         assert_eq!(Bench::new(vec![boot]).cause(&plan(BOOT_AND_WAIT)).await, cause);
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn nothing_passes_by_a_line_that_says_error() {
+    let waits = |pattern| plan(&format!("{{ power = 'cycle' }}, {{ expect = ['{pattern}'] }}"));
+    for (output, pattern, cause) in [
+        ("IntSem ERROR - tick count 12\n", "tick count", Cause::SuspiciousOutput),
+        ("IntSem ERROR - tick count 12\n", "ERROR - tick count", Cause::ExpectationsMet),
+        ("IntSem OK - tick count 12\n", "tick count", Cause::ExpectationsMet),
+        ("ERROR: sensor\ntick count 12\n", "tick count", Cause::ExpectationsMet),
+        // A row of a list in front of the awaited text.
+        ("self test\nADC    NG\nRAM   OK\ndone\n", "done", Cause::SuspiciousOutput),
+        ("self test\nADC    NG\nRAM   OK\ndone\n", "RAM +OK", Cause::SuspiciousOutput),
+        ("ADC    NG\nRAM   OK\n", "OK", Cause::SuspiciousOutput),
+    ] {
+        let bench = Bench::new(vec![vec![print(output)]]);
+        assert_eq!(bench.cause(&waits(pattern)).await, cause, "{output:?} {pattern}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_passes_with_a_boot_or_a_cut_result_behind_its_end() {
+    for (behind, cause) in [
+        ("U-Boot 2024.01 (Jan 01 2024 - 00:00:00 +0000)\n", Cause::SuspiciousOutput),
+        ("rst:0xc (SW_CPU_RESET),boot:0x13 (SPI_FAST_FLASH_BOOT)\n", Cause::SuspiciousOutput),
+        ("Call trace:\n", Cause::SuspiciousOutput),
+        ("*** reset ***\n", Cause::SuspiciousOutput),
+        ("b.c:2:u:FAI", Cause::SuspiciousOutput),
+        ("Ran 3 tests, 1 bad\n", Cause::SuspiciousOutput),
+        ("U-Boot environment saved\n", Cause::Passed),
+    ] {
+        let bench = Bench::new(vec![vec![print(GREEN), print(behind)]]);
+        assert_eq!(bench.cause(&plan(BOOT_AND_WAIT)).await, cause, "{behind:?}");
+    }
+}

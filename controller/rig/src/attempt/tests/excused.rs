@@ -123,3 +123,51 @@ async fn an_excuse_belongs_to_its_console_and_its_boot() {
     let bench = Bench { boots: vec![first, second], ..bench(Vec::new()) };
     assert_eq!(bench.cause(&text).await, Cause::FaultBanner);
 }
+
+const RUST_PANIC: &str = "[[fault]]\nname = \"rust-panic\"\nline = \"panicked at [^\\r\\n']*:\\\\d+:\\\\d\"\n\
+                          cause = \"guest_panic\"\n[limits]";
+
+const SUMMARY: &str =
+    "test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n";
+
+/// A report of libtest in which a case that is to panic has printed something.
+fn libtest(printed: &str, behind: &str) -> String {
+    format!(
+        "running 2 tests\ntest a ... ok\ntest b - should panic ... {printed}ok\n{SUMMARY}{behind}"
+    )
+}
+
+async fn rust_judged(beats: Vec<Beat>) -> Cause {
+    let bench = Bench::new(vec![beats]);
+    let profile = bench.profile.replacen("[limits]", RUST_PANIC, 1);
+    Bench { profile, ..bench }.cause(&plan(WAIT)).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_of_a_case_that_is_to_panic_leaves_the_report_to_decide() {
+    let panic = "panicked at src/x.rs:12:5:\nboom\n";
+    let stray = "running 2 tests\ntest a ... panicked at src/x.rs:12:5:\nboom\n";
+    for (output, cause) in [
+        (libtest(&format!("\n{panic}"), ""), Cause::Passed),
+        (libtest(panic, ""), Cause::Passed),
+        (libtest("\npanicked at src/x.rs:12:5:\npanicked at src/y.rs:1:1:\n", ""), Cause::Passed),
+        (libtest("", panic), Cause::GuestPanic),
+        (
+            libtest("\n", "").replace("ok\ntest b", &format!("\n{panic}ok\ntest b")),
+            Cause::GuestPanic,
+        ),
+        (libtest(&format!("\n{panic}FAILED\n"), ""), Cause::TestFailed),
+        (stray.replace("... ", "... \n"), Cause::GuestPanic),
+        // The case does not end.
+        (format!("running 1 test\ntest b - should panic ... \n{panic}"), Cause::GuestPanic),
+        // The report does not end.
+        (libtest(&format!("\n{panic}"), "").replace(SUMMARY, ""), Cause::Hang),
+    ] {
+        assert_eq!(rust_judged(vec![print(&output)]).await, cause, "{output:?}");
+        for cut in [30, output.len() / 2, output.len() - 90.min(output.len()), output.len() - 1] {
+            let (head, tail) = output.split_at(cut);
+            let beats = vec![print(head), Beat::Drain, print(tail)];
+            assert_eq!(rust_judged(beats).await, cause, "cut at {cut}: {output:?}");
+        }
+    }
+}

@@ -4,14 +4,15 @@
 //! nothing in it did. `not ok` with SKIP is a skip, as TAP 13 has it and cmocka prints it.
 //!
 //! Points without a number and a dash are read where the report has a head and numbers none of its
-//! points; anywhere else such a line is prose, as the `ok` of a modem is.
+//! points. Lines with nothing but `ok` or `not ok` are points, too, if a plan behind them counts as many;
+//! anywhere else such a line is prose, as the `ok` of a modem is.
 //!
 //! Counts that comments give are compared with the points. Where there are sub-tests, producers
 //! count cases, points of the outermost level, or both: a count that is none of them is a remark.
 
 use jig_model::result::{CaseStatus, ResultFormat};
 
-use self::point::{Point, is_result, plan, resembles_failure, version};
+use self::point::{Point, is_bare, is_result, plan, resembles_failure, skip_reason, version};
 pub(super) use self::torn::is_torn;
 use self::totals::{Counts, Totals, Trailers};
 use super::choice::Credibility;
@@ -36,6 +37,8 @@ struct TapLevel {
     last: u64,
     /// A point had a number.
     numbered: bool,
+    /// The first point had a number beyond the plan and no name: the numbers are names.
+    digit_names: bool,
     /// Numbers of the parents, as a prefix of keys.
     path: String,
     /// Index of the first case that belongs to it.
@@ -91,6 +94,8 @@ struct Tap {
     /// Lines that hardly stand in a log: version lines, plans, points with a number or a dash.
     signs: u64,
     versioned: bool,
+    /// All that was read are bare points, which only a plan behind them makes a report.
+    bare: bool,
     /// A point had a number and a dash, or a dash and failed: hardly any prose does.
     dashed: bool,
     /// Where a comment said that something failed.
@@ -138,6 +143,7 @@ pub(super) const KTAP: FormatSpec = FormatSpec {
 fn opens(line: &ReportLine<'_>) -> bool {
     version(line.text) == Some(false)
         || plan(line.text).is_some()
+        || is_bare(line.text)
         || Point::parse(line.text).is_some_and(|point| match point.number {
             Some(number) => number == 1,
             None => point.dashed,
@@ -280,6 +286,7 @@ impl Tap {
             last_indent: 0,
             signs: 0,
             versioned: false,
+            bare: true,
             dashed: false,
             denied_at: None,
             quoted_at: None,
@@ -344,7 +351,13 @@ impl Tap {
 
     /// Reads the point that a line holds, as this report writes them.
     fn point_in<'a>(&self, line: &ReportLine<'a>) -> Option<Point<'a>> {
-        Point::parse(line.text).or_else(|| {
+        let bare = || {
+            let known = self.levels.last();
+            let alone = known.is_none_or(|level| level.indent == line.indent);
+            let point = Point::loose(line.text).filter(|_| self.bare && alone)?;
+            is_bare(line.text).then_some(point)
+        };
+        Point::parse(line.text).or_else(bare).or_else(|| {
             let level = self.levels.last().filter(|level| level.indent == line.indent)?;
             let headed = self.versioned || level.plan.is_some();
             let point = Point::loose(line.text).filter(|_| headed && !level.numbered)?;
@@ -366,6 +379,7 @@ impl Tap {
         }
         self.points = Counts::default();
         (self.signs, self.planned, self.last_key) = (0, 0, None);
+        self.bare = false;
         record.forget();
     }
 
@@ -441,7 +455,7 @@ impl Tap {
             self.start_over(record);
         }
         self.signs += 2;
-        self.versioned = true;
+        (self.versioned, self.bare) = (true, false);
         let switch = ktap && !self.ktap && self.may_switch;
         let Some(level) = self.enter(line, record) else { return };
         if level.points > 0 || level.plan.is_some() {
@@ -468,6 +482,14 @@ impl Tap {
             self.start_over(record);
         }
         self.signs += 1;
+        self.bare = false;
+        let outermost = self.levels.len() <= 1 && self.over.is_none();
+        if count == 0
+            && outermost
+            && let Some(reason) = skip_reason(line.text)
+        {
+            record.remark(format!("all tests are skipped: {reason}"));
+        }
         let Some(level) = self.enter(line, record) else { return };
         match level.plan {
             None => {
@@ -483,6 +505,16 @@ impl Tap {
         self.update(record);
     }
 
+    /// Returns the number of a point as its name, where the points of its level have names of digits
+    /// and no numbers: `1..2`, `ok 404`, `ok 500`.
+    fn digits_as_name(&mut self, point: &Point<'_>, line: &ReportLine<'_>) -> Option<String> {
+        let number = point.number.filter(|_| point.name.is_empty())?;
+        let level = self.levels.last_mut().filter(|level| level.indent == line.indent)?;
+        let beyond = level.plan.is_some_and(|plan| number > plan);
+        level.digit_names |= level.points == 0 && beyond;
+        level.digit_names.then(|| number.to_string())
+    }
+
     fn point(&mut self, point: &Point<'_>, line: &ReportLine<'_>, record: &mut ReportBuilder) {
         // Prose in front of numbered points was read as points without a number.
         let loose = self.levels.first().is_some_and(|base| base.points > 0 && !base.numbered);
@@ -492,7 +524,11 @@ impl Tap {
             self.signs = signs;
             self.restore_plan(plan);
         }
+        let digits = self.digits_as_name(point, line);
+        let named = digits.as_deref().map(|name| Point { number: None, name, ..*point });
+        let point = named.as_ref().unwrap_or(point);
         let numbered = point.number.is_some();
+        self.bare &= !numbered && point.name.is_empty();
         self.signs += u64::from(numbered || (point.dashed && self.signs > 0));
         self.dashed |= point.dashed && (numbered || point.status == CaseStatus::Fail);
         let Some(level) = self.enter(line, record) else { return };
@@ -582,6 +618,7 @@ impl Tap {
                 points: 0,
                 last: 0,
                 numbered: false,
+                digit_names: false,
                 path,
                 first: record.len(),
                 counts: Counts::default(),

@@ -35,6 +35,18 @@ pub(super) fn plan(text: &str) -> Option<u64> {
     (rest.is_empty() || rest.trim_ascii_start().starts_with('#')).then_some(count)
 }
 
+/// Reads the reason of a plan that skips all tests: `1..0 # SKIP no sensor`.
+pub(super) fn skip_reason(text: &str) -> Option<&str> {
+    let (_, Some((Directive::Skip, reason))) = split_directive(text) else { return None };
+    (!reason.is_empty()).then_some(reason)
+}
+
+/// Tells whether a line is a point that says nothing else.
+pub(super) fn is_bare(text: &str) -> bool {
+    matches!(text, "ok" | "not ok")
+}
+
+#[derive(Clone, Copy)]
 pub(super) struct Point<'a> {
     pub(super) status: CaseStatus,
     pub(super) number: Option<u64>,

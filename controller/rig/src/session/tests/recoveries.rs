@@ -305,7 +305,7 @@ fn attempts(record: &RunRecord) -> Vec<(Purpose, bool, Cause)> {
 
 #[tokio::test]
 async fn a_recovered_rig_runs_the_test_again() {
-    let case = Case::of(vec![lost(), Says(true), green()]);
+    let case = Case::of(vec![lost()]);
     let seen = Arc::clone(&case.seen);
     let record = case.made().await;
     let spoiled = (Purpose::Test, true, Cause::EmulatorKilled);
@@ -418,6 +418,17 @@ async fn a_known_good_image_that_cannot_be_written_leaves_a_verdict() {
     assert_eq!((verdict.kind, verdict.cause), (VerdictKind::EnvError, Cause::StorageFailed));
     assert!(verdict.summary.contains("known-good.hex"), "{}", verdict.summary);
     assert!(verdict.notes[0].to_string().contains("had shown: no_output"), "{:?}", verdict.notes);
+}
+
+#[tokio::test]
+async fn a_run_whose_folder_is_deleted_recovers_nothing() {
+    let case = Case::of(vec![lost()]);
+    *case.seen.1.lock().unwrap() = Some(|dir| std::fs::remove_dir_all(dir).unwrap());
+    let record = case.made().await;
+    let verdict = record.verdict.unwrap();
+    assert_eq!(verdict.cause, Cause::StorageFailed, "{}", verdict.summary);
+    let recovered = verdict.notes.iter().any(|note| note.to_string().contains("recovered"));
+    assert!(!recovered && record.attempts.len() == 1, "{:?}", verdict.notes);
 }
 
 #[tokio::test]
