@@ -305,7 +305,7 @@ fn attempts(record: &RunRecord) -> Vec<(Purpose, bool, Cause)> {
 
 #[tokio::test]
 async fn a_recovered_rig_runs_the_test_again() {
-    let case = Case::of(vec![lost()]);
+    let case = Case::of(vec![lost(), Says(true), green()]);
     let seen = Arc::clone(&case.seen);
     let record = case.made().await;
     let spoiled = (Purpose::Test, true, Cause::EmulatorKilled);
