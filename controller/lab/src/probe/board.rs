@@ -1,6 +1,7 @@
-//! Getting hold of a place for a command: a probe of its own, one that another process serves,
-//! or an emulated board that lives as long as the command.
+//! Getting hold of a place for a command: a probe of its own, one that another process serves, a
+//! board that this process holds, or an emulated board that lives as long as the command.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jig_model::PlaceName;
@@ -12,6 +13,7 @@ use jig_rig::store::{PlaceLock, Places};
 use jig_rig::workflow::CancelToken;
 
 use super::ProbeCommandError;
+use super::held::HeldPlace;
 use super::local::LocalBoard;
 use super::sink::ConsoleSink;
 use super::target::CommandTarget;
@@ -39,9 +41,16 @@ enum How {
     Selector { selector: String, _lock: Option<PlaceLock> },
     /// An emulated board of this process.
     Local(Box<LocalBoard>),
+    /// A board that this process holds for several commands.
+    Shared(Arc<HeldPlace>),
 }
 
 impl HeldBoard {
+    /// Uses a board that this process holds.
+    pub(super) fn shared(held: Arc<HeldPlace>) -> Self {
+        Self { bound: ProbePart::default(), described: None, how: How::Shared(held) }
+    }
+
     /// Gets hold of the board of a place.
     pub(super) async fn hold(
         target: &CommandTarget<'_>,
@@ -95,7 +104,7 @@ impl HeldBoard {
                         ProbeCommandError::FlashFile { place, reading, error }
                     })?;
                 }
-                let sink = ConsoleSink::new(None);
+                let sink = Arc::new(ConsoleSink::new(None));
                 let board = LocalBoard::start(target, lock, sink).await?;
                 let bound = ProbePart::default();
                 Ok(Self { bound, described: None, how: How::Local(Box::new(board)) })
@@ -108,6 +117,8 @@ impl HeldBoard {
         match &self.how {
             How::Selector { selector, .. } => Ok(ProbeSource::Selector(selector.clone())),
             How::Local(board) => board.source(),
+            // Its session is open.
+            How::Shared(held) => Err(ProbeCommandError::NotBound(held.place().clone())),
         }
     }
 
@@ -142,18 +153,24 @@ impl HeldBoard {
         options
     }
 
+    /// Tells whether other commands use the board at the same time.
+    pub(super) fn is_shared(&self) -> bool {
+        matches!(self.how, How::Shared(_))
+    }
+
     /// Keeps what an emulated board's flash holds, before its program may end the board.
     pub(super) async fn keep(&self) -> Result<(), ProbeCommandError> {
         match &self.how {
             How::Selector { .. } => Ok(()),
             How::Local(board) => board.keep().await,
+            How::Shared(held) => held.keep().await,
         }
     }
 
     /// Lets go; an emulated board of this process loses its power.
     pub(super) async fn release(self) {
         match self.how {
-            How::Selector { .. } => {}
+            How::Selector { .. } | How::Shared(_) => {}
             How::Local(board) => drop(board.release().await),
         }
     }

@@ -14,9 +14,11 @@ use jig_probe::{
     Attached, Cancel, ChipMemoryKind, Leave, ProbeError, ProbeHandle, ResetInto, Symbols,
 };
 use jig_rig::workflow::CancelToken;
+use tokio::sync::OwnedMutexGuard;
 
 use super::ProbeCommandError;
 use super::board::{HeldBoard, Lasting};
+use super::held::{HeldPlace, ProbeSession};
 use super::target::{CommandTarget, MAX_SYMBOLS, read};
 use crate::Lab;
 
@@ -29,6 +31,20 @@ pub(super) struct Port {
     pub(super) held: HeldBoard,
     pub(super) events: Arc<dyn EventSink>,
     pub(super) cancel: CancelToken,
+    /// Keeps other commands from stopping the core of a board that is shared.
+    _turn: Option<OwnedMutexGuard<()>>,
+}
+
+/// What a command wants of a debug port.
+pub(super) struct PortWish<'v> {
+    /// The verb, for messages.
+    pub(super) verb: &'v str,
+    /// What must outlive the command.
+    pub(super) lasting: Lasting,
+    /// Whether it starts a held board that has no power any more.
+    pub(super) starts: bool,
+    /// Whether it stays while other commands use the board, too.
+    pub(super) stays: bool,
 }
 
 /// What a command answers, and how it leaves the core.
@@ -39,11 +55,14 @@ impl Lab {
     pub(super) async fn open_port(
         &self,
         target: &CommandTarget<'_>,
-        verb: &str,
-        lasting: Lasting,
+        wish: PortWish<'_>,
         events: Arc<dyn EventSink>,
         cancel: CancelToken,
     ) -> Result<Port, ProbeCommandError> {
+        if let Some(held) = self.held_place(target) {
+            return shared(held, target, &wish, events, cancel).await;
+        }
+        let PortWish { verb, lasting, .. } = wish;
         let held = HeldBoard::hold(target, verb, lasting, &*events, &cancel).await?;
         let options = held.options(&target.access, &target.profile);
         let source = match held.source() {
@@ -70,7 +89,13 @@ impl Lab {
         if held.is_fresh() {
             events.event(CommandEvent::BootedForCommand { place: place.clone() });
         }
-        Ok(Port { handle, attached, place, board, held, events, cancel })
+        Ok(Port { handle, attached, place, board, held, events, cancel, _turn: None })
+    }
+
+    /// Returns the board that this process holds, if a command is about it.
+    pub(super) fn held_place(&self, target: &CommandTarget<'_>) -> Option<&Arc<HeldPlace>> {
+        let held = self.held.as_ref().filter(|held| *held.place() == target.place.name)?;
+        target.access.selector.is_none().then_some(held)
     }
 
     /// Says why a board's debug port was not attached to. One without power is not the probe's
@@ -91,6 +116,29 @@ impl Lab {
     }
 }
 
+/// Opens the debug port of a board that this process holds.
+async fn shared(
+    held: &Arc<HeldPlace>,
+    target: &CommandTarget<'_>,
+    wish: &PortWish<'_>,
+    events: Arc<dyn EventSink>,
+    cancel: CancelToken,
+) -> Result<Port, ProbeCommandError> {
+    let (place, board) = (target.place.name.clone(), target.profile.id.clone());
+    let turn = match wish.stays {
+        true => None,
+        false => tokio::select! {
+            biased;
+            turn = held.turn() => Some(turn),
+            () = cancel.cancelled() => return Err(ProbeCommandError::Cancelled(place)),
+        },
+    };
+    let session = if wish.starts { held.start_again().await } else { held.session().await };
+    let ProbeSession { handle, attached } = session?;
+    let held = HeldBoard::shared(Arc::clone(held));
+    Ok(Port { handle, attached, place, board, held, events, cancel, _turn: turn })
+}
+
 impl Port {
     /// Makes a board ready that was just made: a real one takes its vectors from the flash at a
     /// reset.
@@ -103,6 +151,16 @@ impl Port {
 
     /// Lets go of the board, as the command says or as it is.
     pub(super) async fn close(self, done: PortDone) -> Result<Reply, ProbeCommandError> {
+        if self.held.is_shared() {
+            // The session is left open for others.
+            let (reply, leave) = done?;
+            let left = match leave {
+                Leave::Running => self.handle.run().await,
+                Leave::Halted => self.handle.halt().await.map(drop),
+            };
+            self.done(left)?;
+            return Ok(reply);
+        }
         let leave = match &done {
             Ok((_, leave)) => *leave,
             Err(_) => match self.handle.state().await {

@@ -26,6 +26,12 @@ pub trait OpenTransport: Send + Sync {
         &self,
         spec: &CaptureSpec,
     ) -> BoxFuture<'static, Result<Box<dyn Transport>, OpenTransportError>>;
+
+    /// Tells whether a board may print while no service captures it, so that bytes may be missing
+    /// between two services.
+    fn prints_uncaptured(&self) -> bool {
+        true
+    }
 }
 
 /// Reason why a transport cannot be opened now, as its driver states it.
