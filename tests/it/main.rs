@@ -25,6 +25,7 @@ mod fixtures;
 mod formats;
 mod full_disk;
 mod health;
+mod hold;
 mod hub;
 mod hunt;
 mod inject;

@@ -140,7 +140,7 @@ impl From<PowerCommandError> for Failure {
                 failure.help(format!("jig power -b {place} status"))
             }
             PowerCommandError::NoEmulator(place) => {
-                failure.help(format!("keep it on: jig probe serve -b {place}"))
+                failure.help(format!("keep it on: jig hold -b {place}"))
             }
             PowerCommandError::EmulatorInUse { .. } => {
                 failure.help("end that command: its board loses the power with it")

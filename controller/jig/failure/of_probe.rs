@@ -95,6 +95,9 @@ impl From<ProbeCommandError> for Failure {
             }
             ProbeCommandError::HoldsNoReal(place) => failure
                 .help(format!("its verbs reach it as it is, such as: jig console -b {place}")),
+            ProbeCommandError::NothingToBoot(place) => {
+                failure.help(format!("jig hold -b {place} --image APP.elf"))
+            }
             ProbeCommandError::ImageOfHeld(place) => {
                 failure.help(format!("jig flash -b {place} IMAGE; jig probe serve -b {place}"))
             }

@@ -158,6 +158,14 @@ impl HeldBoard {
         matches!(self.how, How::Shared(_))
     }
 
+    /// Says that a shared board has no power any more, if so.
+    pub(super) fn is_off(&self) -> Option<ProbeCommandError> {
+        match &self.how {
+            How::Shared(held) => held.is_off(),
+            How::Selector { .. } | How::Local(_) => None,
+        }
+    }
+
     /// Keeps what an emulated board's flash holds, before its program may end the board.
     pub(super) async fn keep(&self) -> Result<(), ProbeCommandError> {
         match &self.how {

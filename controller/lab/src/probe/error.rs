@@ -241,6 +241,9 @@ pub enum ProbeCommandError {
     /// Only an emulated board can be held so far.
     #[error("{0} is a real board, which keeps running by itself")]
     HoldsNoReal(PlaceName),
+    /// The emulator of a board without a debug port loads an image at each launch.
+    #[error("{0} keeps no image: its emulator has to be given one")]
+    NothingToBoot(PlaceName),
     /// A board that is held is flashed by a command of its own.
     #[error("{0} is held: it is flashed first, and then served")]
     ImageOfHeld(PlaceName),
@@ -313,6 +316,7 @@ impl ProbeCommandError {
             Self::Waiting(_) | Self::Cancelled(_) | Self::FlashCancelled { .. } => Fault::Cancelled,
             Self::ImageOfHeld(_)
             | Self::HoldsNoReal(_)
+            | Self::NothingToBoot(_)
             | Self::NotKept { .. }
             | Self::NotEmulated { .. }
             | Self::Unreadable { .. }

@@ -83,7 +83,11 @@ async fn flash(port: &Port, request: FlashRequest, start: bool) -> PortDone {
         true => (ResetInto::Run, Leave::Running),
         false => (ResetInto::Halt, Leave::Halted),
     };
-    port.done(port.handle.reset(into).await)?;
+    match port.done(port.handle.reset(into).await) {
+        // The image is on the board, and has ended it already.
+        Err(ProbeCommandError::BoardOff { .. }) if start => {}
+        reset => reset?,
+    }
     let reply = FlashReply {
         place: port.place.clone(),
         chip: port.attached.chip.clone(),

@@ -10,11 +10,12 @@
 
 use std::sync::{Arc, Mutex as StdMutex, MutexGuard as StdMutexGuard, PoisonError};
 
-use jig_model::PlaceName;
+use jig_model::{BoardId, PlaceName};
 use jig_model::image::{DeployReport, Image};
 use jig_model::protocol::SharedSink;
 use jig_probe::{
     AttachOptions, Attached, Leave, ProbeError, ProbeHandle, ResetInto, ServeAt, ServerHandle,
+    VirtualBoardError,
 };
 use jig_rig::store::PlaceLock;
 use tokio::sync::{Mutex, OwnedMutexGuard, watch};
@@ -30,6 +31,7 @@ pub(crate) type BoardEnd = watch::Sender<Option<String>>;
 /// A place that this process holds.
 pub(crate) struct HeldPlace {
     place: PlaceName,
+    profile: BoardId,
     board: Mutex<PoweredBoard>,
     has_debug_port: bool,
     ended: BoardEnd,
@@ -79,8 +81,9 @@ impl HeldPlace {
         } else {
             PoweredBoard::Plain(PlainBoard::bind(target, lock, sink)?)
         };
-        let (board, turn) = (Mutex::new(board), Arc::default());
-        Ok(Self { place, board, has_debug_port, ended, turn, served: StdMutex::default() })
+        let (board, profile) = (Mutex::new(board), target.profile.id.clone());
+        let (turn, served) = (Arc::default(), StdMutex::default());
+        Ok(Self { place, profile, board, has_debug_port, ended, turn, served })
     }
 
     /// Returns the place.
@@ -114,6 +117,11 @@ impl HeldPlace {
         ProbeCommandError::BoardOff { place: self.place.clone(), why }
     }
 
+    /// Says that the board has no power any more, if so.
+    pub(super) fn is_off(&self) -> Option<ProbeCommandError> {
+        self.ended.borrow().clone().map(|why| self.off(why))
+    }
+
     /// Waits until no other command stops the core, and keeps them from it.
     pub(super) async fn turn(&self) -> OwnedMutexGuard<()> {
         Arc::clone(&self.turn).lock_owned().await
@@ -124,23 +132,25 @@ impl HeldPlace {
     /// # Errors
     /// The board has no power any more, or no debug port.
     pub(super) async fn session(&self) -> Result<ProbeSession, ProbeCommandError> {
-        if let Some(why) = self.ended.borrow().clone() {
-            return Err(self.off(why));
+        if let Some(off) = self.is_off() {
+            return Err(off);
         }
         match &*self.board.lock().await {
             PoweredBoard::Probed(ProbedBoard { session: Some(session), .. }) => Ok(session.clone()),
             PoweredBoard::Probed(_) => Err(self.off("it could not be started again".to_owned())),
-            PoweredBoard::Plain(_) => Err(ProbeCommandError::NotBound(self.place.clone())),
+            PoweredBoard::Plain(_) => Err(self.no_debug_port()),
         }
+    }
+
+    fn no_debug_port(&self) -> ProbeCommandError {
+        VirtualBoardError::NotDescribed { board: self.profile.to_string() }.into()
     }
 
     /// Returns the session with the board; one that has no power any more is given some, and its core
     /// stands then.
     pub(super) async fn start_again(&self) -> Result<ProbeSession, ProbeCommandError> {
         let mut board = self.board.lock().await;
-        let PoweredBoard::Probed(probed) = &mut *board else {
-            return Err(ProbeCommandError::NotBound(self.place.clone()));
-        };
+        let PoweredBoard::Probed(probed) = &mut *board else { return Err(self.no_debug_port()) };
         if self.ended.borrow().is_none()
             && let Some(session) = &probed.session
         {
@@ -205,7 +215,7 @@ impl HeldPlace {
     ) -> Result<ServerHandle, ProbeCommandError> {
         let mut board = self.board.lock().await;
         let PoweredBoard::Probed(ProbedBoard { board, .. }) = &mut *board else {
-            return Err(ProbeCommandError::NotBound(self.place.clone()));
+            return Err(self.no_debug_port());
         };
         let mut served = self.served();
         if let Some(selector) = served.clone() {

@@ -31,7 +31,7 @@ use jig_model::command::{
     HoldCommand, ProbeAccess, Reply, ResetBy,
 };
 use jig_model::image::Segment;
-use jig_model::profile::{MemoryKind, MemoryRegion};
+use jig_model::profile::{Emulation, MemoryKind, MemoryRegion};
 use jig_model::protocol::SharedSink;
 use jig_probe::Symbols;
 use jig_rig::workflow::CancelToken;
@@ -84,6 +84,10 @@ impl Lab {
         // An image that does not fit is found before anything is waited for.
         if let Some(image) = &command.image {
             image_of(image, &target.profile)?;
+        }
+        let loads = |emulation: &Emulation| emulation.debug.is_none() && emulation.image_set.is_none();
+        if command.image.is_none() && target.profile.emulation.as_ref().is_some_and(loads) {
+            return Err(ProbeCommandError::NothingToBoot(command.place.clone()));
         }
         let lock = target.lock(events, cancel).await?;
         HeldPlace::start(&target, lock, sink, ended).await

@@ -158,8 +158,11 @@ impl Port {
                 Leave::Running => self.handle.run().await,
                 Leave::Halted => self.handle.halt().await.map(drop),
             };
-            self.done(left)?;
-            return Ok(reply);
+            // A board that its program has ended meanwhile is left like this.
+            return match self.done(left) {
+                Err(error) if self.held.is_off().is_none() => Err(error),
+                Ok(()) | Err(_) => Ok(reply),
+            };
         }
         let leave = match &done {
             Ok((_, leave)) => *leave,
@@ -179,7 +182,10 @@ impl Port {
 
     /// Names the place in what a probe says.
     pub(super) fn done<T>(&self, done: Result<T, ProbeError>) -> Result<T, ProbeCommandError> {
-        done.map_err(|error| ProbeCommandError::Probe { place: self.place.clone(), error })
+        done.map_err(|error| match self.held.is_off() {
+            Some(off) => off,
+            None => ProbeCommandError::Probe { place: self.place.clone(), error },
+        })
     }
 
     /// Tells the state of the core.
