@@ -13,21 +13,26 @@ use crate::served::first_line;
 use crate::workshop::{DEADLINE, Ran, Slot, Started, Workshop, until};
 
 /// A board that `jig hold` keeps powered; killed when dropped.
-struct Held<'w> {
+pub(crate) struct Held<'w> {
     workshop: &'w Workshop,
     board: &'static str,
-    holder: Started,
+    pub(crate) holder: Started,
     events: BufReader<ChildStdout>,
     /// The first event.
-    held: Value,
+    pub(crate) held: Value,
 }
 
 impl<'w> Held<'w> {
     #[track_caller]
     fn start(workshop: &'w Workshop, board: &'static str, fixture: &str) -> Self {
+        Self::with(workshop, board, &["--image", &elf(board, fixture)])
+    }
+
+    /// Holds the board of a place, with further arguments.
+    #[track_caller]
+    pub(crate) fn with(workshop: &'w Workshop, board: &'static str, more: &[&str]) -> Self {
         let mut command = workshop.jig(["--json", "hold", "-b", board]);
-        command.args(["--image", &elf(board, fixture)]);
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.args(more).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut holder = Started::of(&mut command);
         let (line, events) = first_line(&mut holder);
         if line.is_empty() {
@@ -38,7 +43,7 @@ impl<'w> Held<'w> {
     }
 
     /// Calls a verb for this board.
-    fn verb(&self, verb: &[&str], args: &[&str]) -> Ran {
+    pub(crate) fn verb(&self, verb: &[&str], args: &[&str]) -> Ran {
         self.workshop.run(verb.iter().chain(&["-b", self.board]).chain(args))
     }
 
@@ -50,14 +55,14 @@ impl<'w> Held<'w> {
     }
 
     /// Starts a verb that lasts.
-    fn session(&self, verb: &[&str], args: &[&str]) -> Session {
+    pub(crate) fn session(&self, verb: &[&str], args: &[&str]) -> Session {
         let mut command = self.workshop.jig(verb.iter().chain(&["-b", self.board]).chain(args));
         Session::begin(&mut command)
     }
 
     /// Releases the board; nothing of it is left.
     #[track_caller]
-    fn release(self, signal: Signal) {
+    pub(crate) fn release(self, signal: Signal) {
         self.holder.signal(signal);
         self.holder.finish().says(0, &[]);
         self.workshop.nothing_lives(DEADLINE).unwrap();
@@ -65,8 +70,8 @@ impl<'w> Held<'w> {
 }
 
 /// A verb that shows what comes, and takes what is typed.
-struct Session {
-    process: Started,
+pub(crate) struct Session {
+    pub(crate) process: Started,
     keys: Option<ChildStdin>,
     shown: Receiver<Vec<u8>>,
     all: Vec<u8>,
@@ -93,7 +98,7 @@ impl Session {
         Self { process, keys, shown, all: Vec::new(), read: 0 }
     }
 
-    fn send(&mut self, bytes: &[u8]) {
+    pub(crate) fn send(&mut self, bytes: &[u8]) {
         let keys = self.keys.as_mut().unwrap();
         keys.write_all(bytes).unwrap();
         keys.flush().unwrap();
@@ -101,7 +106,7 @@ impl Session {
 
     /// Waits for a text behind those that were waited for before.
     #[track_caller]
-    fn expect(&mut self, wanted: &str) {
+    pub(crate) fn expect(&mut self, wanted: &str) {
         loop {
             let rest = &self.all[self.read..];
             if let Some(at) = rest.windows(wanted.len()).position(|at| at == wanted.as_bytes()) {
@@ -116,7 +121,7 @@ impl Session {
     }
 
     /// Ends the input and waits for the end.
-    fn hang_up(mut self) -> Ran {
+    pub(crate) fn hang_up(mut self) -> Ran {
         drop(self.keys.take());
         self.process.finish()
     }

@@ -26,6 +26,7 @@ mod formats;
 mod full_disk;
 mod health;
 mod hold;
+mod hold_parts;
 mod hub;
 mod hunt;
 mod inject;

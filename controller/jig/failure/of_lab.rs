@@ -181,6 +181,7 @@ impl From<HoldError> for Failure {
         match error {
             HoldError::Catalogue(error) => error.into(),
             HoldError::Board(error) => error.into(),
+            HoldError::Switch(error) => error.into(),
             HoldError::Refused(refusal) => (*refusal).into(),
             HoldError::Line { place, .. } => failure.help(format!(
                 "is it another version of jig? end it, and hold the board with this one: jig hold -b \

@@ -93,8 +93,6 @@ impl From<ProbeCommandError> for Failure {
             ProbeCommandError::Flasher { evidence, .. } => {
                 failure.help(format!("its output is in {}", evidence.display()))
             }
-            ProbeCommandError::HoldsNoReal(place) => failure
-                .help(format!("its verbs reach it as it is, such as: jig console -b {place}")),
             ProbeCommandError::NothingToBoot(place) => {
                 failure.help(format!("jig hold -b {place} --image APP.elf"))
             }

@@ -6,18 +6,17 @@
 //! user of the console stays attached while the board has no power, as at a serial port.
 
 use std::collections::VecDeque;
-use std::convert::Infallible;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
-use jig_drivers::serial::capture_service::{CaptureServiceError, Door};
-use jig_model::ConsoleName;
+use jig_drivers::serial::capture_service::{CaptureServiceError, Door, status};
 use jig_model::event::BoardEvent;
 use jig_model::profile::{BoardProfile, ConsoleKind};
 use jig_model::protocol::{BoardSink, BoxFuture, Transport};
-use jig_model::rig_file::{ConsoleTransport, Endpoint, Place};
+use jig_model::rig_file::{CaptureClient, ConsoleTransport, Endpoint, Place};
+use jig_model::{ConsoleName, PlaceName};
 use jig_rig::capture_service::{
     CaptureService, CaptureSpec, OpenTransport, OpenTransportError,
 };
@@ -25,7 +24,7 @@ use jig_rig::console::Stamp;
 use tokio::task::JoinSet;
 
 use crate::probe::BoardEnd;
-use crate::{Catalogue, ClientRequests};
+use crate::{Catalogue, ClientRequests, PortOpener};
 
 /// Most clients at a time; each is a console of this user.
 const MOST_CLIENTS: usize = 256;
@@ -61,11 +60,6 @@ impl EmulatedConsoles {
         Self { consoles: Arc::new(consoles), ended: BoardEnd::new(None) }
     }
 
-    /// Lists their names.
-    pub(super) fn names(&self) -> Vec<ConsoleName> {
-        self.consoles.iter().map(|(name, _)| name.clone()).collect()
-    }
-
     /// Returns what tells that the board has ended.
     pub(super) fn ended(&self) -> BoardEnd {
         self.ended.clone()
@@ -76,7 +70,13 @@ impl EmulatedConsoles {
     }
 
     /// Returns what is captured of them.
-    fn specs(&self, catalogue: &Catalogue, place: &Place, program: &str) -> Vec<CaptureSpec> {
+    pub(super) fn captured(
+        &self,
+        catalogue: &Catalogue,
+        place: &Place,
+        profile: &BoardProfile,
+    ) -> HeldConsoles {
+        let program = profile.emulation.as_ref().map_or("", |emulation| &emulation.program);
         let spec = |console: &ConsoleName| CaptureSpec {
             place: place.name.clone(),
             transport: ConsoleTransport {
@@ -91,7 +91,54 @@ impl EmulatedConsoles {
             baud: 0,
             limits: catalogue.rig.capture.clone(),
         };
-        self.consoles.iter().map(|(name, _)| spec(name)).collect()
+        let names: Vec<_> = self.consoles.iter().map(|(name, _)| name.clone()).collect();
+        let specs = names.iter().map(spec).collect();
+        HeldConsoles { names, specs, opener: Arc::new(self.clone()) }
+    }
+}
+
+/// The consoles of a held board, and what captures them.
+pub(super) struct HeldConsoles {
+    /// Those that can be attached to, the primary console first.
+    pub(super) names: Vec<ConsoleName>,
+    /// Those that this process captures.
+    specs: Vec<CaptureSpec>,
+    opener: Arc<dyn OpenTransport>,
+}
+
+impl HeldConsoles {
+    /// Names the consoles of a real board. Those that `jig serve` captures are left to it.
+    pub(super) async fn of_real(
+        catalogue: &Catalogue,
+        place: &Place,
+        profile: &BoardProfile,
+    ) -> Result<Self, CaptureServiceError> {
+        let socket = catalogue.places().capture_socket();
+        let client = CaptureClient { socket, ..catalogue.capture_client(&place.name) };
+        let served = status(&client).await?.unwrap_or_default();
+        let is_served = |console: &ConsoleName| {
+            served.iter().any(|at| at.place == place.name && at.console == *console)
+        };
+        let mut transports: Vec<_> = place.consoles.iter().collect();
+        transports.sort_by_key(|transport| transport.console != *profile.primary_console());
+        let names = transports.iter().map(|transport| transport.console.clone()).collect();
+        let own = transports.into_iter().filter(|transport| !is_served(&transport.console));
+        let specs = own.filter_map(|transport| {
+            let mut consoles = profile.consoles.iter();
+            let console = consoles.find(|console| console.name == transport.console)?;
+            Some(CaptureSpec {
+                place: place.name.clone(),
+                transport: transport.clone(),
+                baud: console.baud,
+                limits: catalogue.rig.capture.clone(),
+            })
+        });
+        Ok(Self { names, specs: specs.collect(), opener: Arc::new(PortOpener) })
+    }
+
+    /// Tells whether this process captures any.
+    pub(super) fn any(&self) -> bool {
+        !self.specs.is_empty()
     }
 }
 
@@ -172,18 +219,16 @@ impl Transport for EmulatedTransport {
 /// Consoles that are captured and served.
 pub(super) struct ServedConsoles {
     service: CaptureService,
-    requests: Arc<ClientRequests>,
-    door: Door,
-    clients: JoinSet<()>,
+    /// Ends the service to users when dropped.
+    serving: JoinSet<()>,
 }
 
 impl ServedConsoles {
-    /// Captures the consoles of an emulated board and listens for users of them. The lock of the
-    /// place is held.
+    /// Captures consoles and serves their users. The lock of the place is held.
     pub(super) async fn open(
         catalogue: &Catalogue,
-        (place, profile): (&Place, &BoardProfile),
-        consoles: &EmulatedConsoles,
+        place: &PlaceName,
+        HeldConsoles { specs, opener, .. }: HeldConsoles,
     ) -> Result<Self, CaptureServiceError> {
         let places = catalogue.places();
         let began = Instant::now();
@@ -191,35 +236,35 @@ impl ServedConsoles {
             mono_ns: u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX),
             wall_ns: i64::try_from(jiff::Timestamp::now().as_nanosecond()).unwrap_or(i64::MAX),
         });
-        let door = Door::open(&places.held_consoles_socket(&place.name))?;
-        let program = profile.emulation.as_ref().map_or("", |emulation| &emulation.program);
-        let specs = consoles.specs(catalogue, place, program);
-        let opener = Arc::new(consoles.clone());
+        let door = Door::open(&places.held_consoles_socket(place))?;
         let mut service = CaptureService::new(places, opener, clock, Arc::new(|_| {}));
         service.apply(specs).await;
         let requests = Arc::<ClientRequests>::default();
         requests.set(&service);
-        Ok(Self { service, requests, door, clients: JoinSet::new() })
-    }
-
-    /// Serves users of the consoles. Cancel-safe.
-    pub(super) async fn serve(&mut self) -> Infallible {
-        loop {
-            tokio::select! {
-                Some(_) = self.clients.join_next() => {}
-                client = self.door.accept() => {
-                    if self.clients.len() < MOST_CLIENTS {
-                        self.clients.spawn(Arc::clone(&self.requests).serve(client));
-                    }
-                }
-            }
-        }
+        let mut serving = JoinSet::new();
+        serving.spawn(serve(door, requests));
+        Ok(Self { service, serving })
     }
 
     /// Lets the users go, and writes what has been received.
     pub(super) async fn close(self) {
-        let Self { service, requests: _, door, clients } = self;
-        drop((door, clients));
+        let Self { service, mut serving } = self;
+        serving.shutdown().await;
         service.close().await;
+    }
+}
+
+/// Serves users of consoles, until dropped.
+async fn serve(door: Door, requests: Arc<ClientRequests>) {
+    let mut clients = JoinSet::new();
+    loop {
+        tokio::select! {
+            Some(_) = clients.join_next() => {}
+            client = door.accept() => {
+                if clients.len() < MOST_CLIENTS {
+                    clients.spawn(Arc::clone(&requests).serve(client));
+                }
+            }
+        }
     }
 }

@@ -4,7 +4,7 @@ use jig_drivers::serial::capture_service::CaptureServiceError;
 use jig_model::command::{LineError, Refusal};
 use jig_model::{Fault, PlaceName};
 
-use crate::{CatalogueError, ProbeCommandError};
+use crate::{CatalogueError, ProbeCommandError, SwitchError};
 
 /// Says why a board is not held, or why a command did not reach a board that another process holds.
 #[derive(Debug, thiserror::Error)]
@@ -15,6 +15,9 @@ pub enum HoldError {
     /// The board was not started, or not left in order.
     #[error(transparent)]
     Board(#[from] ProbeCommandError),
+    /// The power of the place was not switched.
+    #[error(transparent)]
+    Switch(#[from] SwitchError),
     /// The socket of the place cannot be made or used.
     #[error(transparent)]
     Socket(#[from] CaptureServiceError),
@@ -41,6 +44,7 @@ impl HoldError {
         match self {
             Self::Catalogue(error) => error.fault(),
             Self::Board(error) => error.fault(),
+            Self::Switch(error) => error.fault(),
             Self::Socket(_) | Self::Line { .. } | Self::Gone(_) => Fault::Lab,
             Self::Refused(refusal) => refusal.fault,
         }

@@ -22,7 +22,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 pub(crate) use self::client::HolderClient;
-use self::consoles::{EmulatedConsoles, ServedConsoles};
+use self::consoles::{EmulatedConsoles, HeldConsoles, ServedConsoles};
 use self::door::ClientContext;
 pub use self::error::HoldError;
 use crate::Lab;
@@ -62,15 +62,25 @@ impl Lab {
         let held = self.take_place(&command, (sink, consoles.ended()), &*events, &cancel).await?;
         let held = Arc::new(held);
         let lab = Self { held: Some(Arc::clone(&held)), ..self.clone() };
+        let mut switched_on = false;
         let outcome = async {
             let catalogue = &self.catalogue;
-            let mut served =
-                ServedConsoles::open(catalogue, (&about, &profile), &consoles).await?;
+            let consoles = match about.is_emulated() {
+                true => consoles.captured(catalogue, &about, &profile),
+                false => HeldConsoles::of_real(catalogue, &about, &profile).await?,
+            };
+            let names = consoles.names.clone();
+            let served = match consoles.any() {
+                true => Some(ServedConsoles::open(catalogue, &place, consoles).await?),
+                false => None,
+            };
             let door = Door::open_for(&catalogue.places().holder_socket(&place), MOST_LINE)?;
+            // An emulated board has no outlet.
+            switched_on = self.give_power(&about).await?;
             lab.boot_held(command, Arc::clone(&events), cancel.clone()).await?;
             events.event(CommandEvent::Held {
                 place: place.clone(),
-                consoles: consoles.names(),
+                consoles: names,
                 debug: held.has_debug_port(),
             });
             let (mut clients, released) = (JoinSet::new(), CancelToken::new());
@@ -78,7 +88,6 @@ impl Lab {
             tokio::select! {
                 biased;
                 () = cancel.cancelled() => {}
-                never = served.serve() => match never {},
                 () = serve_commands(&client, &held, &door, &mut clients) => {}
                 () = tell_ends(&held, &*events) => {}
             }
@@ -88,11 +97,18 @@ impl Lab {
             let all = async { while clients.join_next().await.is_some() {} };
             let _ = timeout(LAST_COMMANDS, all).await;
             clients.shutdown().await;
-            served.close().await;
+            if let Some(served) = served {
+                served.close().await;
+            }
             Ok::<_, HoldError>(())
         };
         let outcome = outcome.await;
         drop(lab);
+        held.let_go_of_probe().await;
+        // It is left as it was.
+        if switched_on && let Err(error) = self.take_power(&about).await {
+            tracing::warn!(error = chain(&error), "the board was not switched off");
+        }
         match Arc::into_inner(held) {
             Some(held) => {
                 if let Err(error) = held.release().await {

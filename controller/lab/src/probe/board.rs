@@ -2,13 +2,11 @@
 //! board that this process holds, or an emulated board that lives as long as the command.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use jig_model::PlaceName;
-use jig_model::command::{EventSink, ProbeAccess};
-use jig_model::profile::BoardProfile;
+use jig_model::command::EventSink;
 use jig_model::rig_file::{Needed, ProbePart};
-use jig_probe::{AttachMode, AttachOptions, ChipDescription, ProbeSource, VirtualBoardError};
+use jig_probe::{AttachOptions, ChipDescription, ProbeSource, VirtualBoardError};
 use jig_rig::store::{PlaceLock, Places};
 use jig_rig::workflow::CancelToken;
 
@@ -128,29 +126,13 @@ impl HeldBoard {
     }
 
     /// Returns how to attach: as the caller says, else as the place does.
-    pub(super) fn options(&self, access: &ProbeAccess, profile: &BoardProfile) -> AttachOptions {
-        let mut options = AttachOptions {
-            chip: access.chip.clone(),
-            speed_khz: access.speed_khz.or(self.bound.speed_khz),
-            protocol: access.protocol.or(self.bound.protocol),
-            allow_unlock: access.allow_unlock,
-            wait: Duration::from_millis(access.wait_ms),
-            ..AttachOptions::default()
-        };
-        if access.under_reset || self.bound.under_reset {
-            options.mode = AttachMode::UnderReset;
+    pub(super) fn options(&self, target: &CommandTarget<'_>) -> AttachOptions {
+        // A board of this process tells its own chip.
+        if self.is_fresh() {
+            let chip = target.access.chip.clone();
+            return AttachOptions { chip, ..target.options(&self.bound, None) };
         }
-        if options.chip.is_some() || self.is_fresh() {
-            return options;
-        }
-        match &self.described {
-            Some(described) => {
-                options.chip = Some(described.chip.clone());
-                options.chip_description = Some(described.text.clone());
-            }
-            None => options.chip = self.bound.chip.clone().or_else(|| profile.chip.clone()),
-        }
-        options
+        target.options(&self.bound, self.described.as_ref())
     }
 
     /// Tells whether other commands use the board at the same time.

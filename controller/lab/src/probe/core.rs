@@ -33,8 +33,9 @@ impl Lab {
     ) -> Result<Reply, ProbeCommandError> {
         let BoardResetCommand { place, probe, by } = command;
         let target = CommandTarget::of(&self.catalogue, &place, probe)?;
-        if let Some(held) = self.held_place(&target).filter(|held| !held.has_debug_port()) {
-            held.reset().await?;
+        if let Some(held) = self.held_place(&target)
+            && held.reset().await?
+        {
             return Ok(Reply::Reset(ResetReply { place, method: ResetMethod::Emulator }));
         }
         if let Some(method) = reset_by_part(&target, by)? {

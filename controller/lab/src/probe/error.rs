@@ -238,9 +238,6 @@ pub enum ProbeCommandError {
         /// What ended it; may hold any text.
         why: String,
     },
-    /// Only an emulated board can be held so far.
-    #[error("{0} is a real board, which keeps running by itself")]
-    HoldsNoReal(PlaceName),
     /// The emulator of a board without a debug port loads an image at each launch.
     #[error("{0} keeps no image: its emulator has to be given one")]
     NothingToBoot(PlaceName),
@@ -315,7 +312,6 @@ impl ProbeCommandError {
             Self::Missing(_) => Fault::Profile,
             Self::Waiting(_) | Self::Cancelled(_) | Self::FlashCancelled { .. } => Fault::Cancelled,
             Self::ImageOfHeld(_)
-            | Self::HoldsNoReal(_)
             | Self::NothingToBoot(_)
             | Self::NotKept { .. }
             | Self::NotEmulated { .. }

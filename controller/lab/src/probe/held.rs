@@ -14,8 +14,8 @@ use jig_model::{BoardId, PlaceName};
 use jig_model::image::{DeployReport, Image};
 use jig_model::protocol::SharedSink;
 use jig_probe::{
-    AttachOptions, Attached, Leave, ProbeError, ProbeHandle, ResetInto, ServeAt, ServerHandle,
-    VirtualBoardError,
+    AttachOptions, Attached, ChipDescription, Leave, ProbeError, ProbeHandle, ProbeSource,
+    ResetInto, ServeAt, ServerHandle, VirtualBoardError,
 };
 use jig_rig::store::PlaceLock;
 use tokio::sync::{Mutex, OwnedMutexGuard, watch};
@@ -23,7 +23,7 @@ use tokio::sync::{Mutex, OwnedMutexGuard, watch};
 use super::ProbeCommandError;
 use super::local::LocalBoard;
 use super::plain::PlainBoard;
-use super::target::CommandTarget;
+use super::target::{CommandLocks, CommandTarget};
 
 /// Why a held board has no power any more; none while it has some.
 pub(crate) type BoardEnd = watch::Sender<Option<String>>;
@@ -36,6 +36,8 @@ pub(crate) struct HeldPlace {
     has_debug_port: bool,
     ended: BoardEnd,
     turn: Arc<Mutex<()>>,
+    /// Of a real board: its place, and those that lose their power with it.
+    locks: Arc<Mutex<Vec<PlaceLock>>>,
     served: StdMutex<Option<String>>,
 }
 
@@ -44,6 +46,8 @@ enum PoweredBoard {
     Probed(ProbedBoard),
     /// Emulated, without one.
     Plain(PlainBoard),
+    /// Real; its parts are bound by each command, but for its probe.
+    Real(Option<ProbeSession>),
 }
 
 struct ProbedBoard {
@@ -59,7 +63,7 @@ pub(super) struct ProbeSession {
 }
 
 impl HeldPlace {
-    /// Gets hold of a board. One with a debug port has power, and its core stands before its first
+    /// Gets hold of an emulated board. One with a debug port has power, and its core stands before its first
     /// instruction; another one has none yet. `sink` tells `ended` when the power is gone.
     pub(super) async fn start(
         target: &CommandTarget<'_>,
@@ -81,9 +85,31 @@ impl HeldPlace {
         } else {
             PoweredBoard::Plain(PlainBoard::bind(target, lock, sink)?)
         };
-        let (board, profile) = (Mutex::new(board), target.profile.id.clone());
-        let (turn, served) = (Arc::default(), StdMutex::default());
-        Ok(Self { place, profile, board, has_debug_port, ended, turn, served })
+        Ok(Self::of(target, board, has_debug_port, Vec::new(), ended))
+    }
+
+    /// Holds a real board, whose power is left as it is.
+    pub(super) fn real(target: &CommandTarget<'_>, locks: Vec<PlaceLock>, ended: BoardEnd) -> Self {
+        Self::of(target, PoweredBoard::Real(None), target.place.has_probe(), locks, ended)
+    }
+
+    fn of(
+        target: &CommandTarget<'_>,
+        board: PoweredBoard,
+        has_debug_port: bool,
+        locks: Vec<PlaceLock>,
+        ended: BoardEnd,
+    ) -> Self {
+        Self {
+            place: target.place.name.clone(),
+            profile: target.profile.id.clone(),
+            board: Mutex::new(board),
+            has_debug_port,
+            ended,
+            turn: Arc::default(),
+            locks: Arc::new(Mutex::new(locks)),
+            served: StdMutex::default(),
+        }
     }
 
     /// Returns the place.
@@ -127,18 +153,64 @@ impl HeldPlace {
         Arc::clone(&self.turn).lock_owned().await
     }
 
+    /// Waits until no other command uses the parts of a real board, and takes them.
+    pub(super) async fn locks(&self) -> CommandLocks {
+        CommandLocks::Held(Arc::clone(&self.locks).lock_owned().await)
+    }
+
     /// Returns the session with the board.
     ///
     /// # Errors
-    /// The board has no power any more, or no debug port.
-    pub(super) async fn session(&self) -> Result<ProbeSession, ProbeCommandError> {
+    /// The board has no power any more, or no debug port, or its probe does not answer.
+    pub(super) async fn session(
+        &self,
+        target: &CommandTarget<'_>,
+    ) -> Result<ProbeSession, ProbeCommandError> {
         if let Some(off) = self.is_off() {
             return Err(off);
         }
-        match &*self.board.lock().await {
+        match &mut *self.board.lock().await {
+            PoweredBoard::Real(session) => self.session_by_probe(session, target).await,
             PoweredBoard::Probed(ProbedBoard { session: Some(session), .. }) => Ok(session.clone()),
             PoweredBoard::Probed(_) => Err(self.off("it could not be started again".to_owned())),
             PoweredBoard::Plain(_) => Err(self.no_debug_port()),
+        }
+    }
+
+    /// Returns the session with a real board; one that does not answer any more is made anew.
+    async fn session_by_probe(
+        &self,
+        session: &mut Option<ProbeSession>,
+        target: &CommandTarget<'_>,
+    ) -> Result<ProbeSession, ProbeCommandError> {
+        if let Some(session) = session
+            && session.handle.state().await.is_ok()
+        {
+            return Ok(session.clone());
+        }
+        if let Some(lost) = session.take() {
+            // What is broken says no good-bye that could be waited for.
+            let _ = lost.handle.close(Leave::Running).await;
+        }
+        let Some(bound) = &target.place.probe else {
+            return Err(ProbeCommandError::NotBound(self.place.clone()));
+        };
+        let described = ChipDescription::at_place(&target.profile, bound);
+        let options = target.options(bound, described.as_ref());
+        let source = ProbeSource::Selector(bound.selector.clone());
+        let attached = ProbeHandle::attach(source, options).await;
+        let (handle, attached) = attached
+            .map_err(|error| ProbeCommandError::Probe { place: self.place.clone(), error })?;
+        Ok(session.insert(ProbeSession { handle, attached }).clone())
+    }
+
+    /// Lets go of the probe of a real board, for a program that needs it or a power that is cut.
+    pub(crate) async fn let_go_of_probe(&self) {
+        if let PoweredBoard::Real(session) = &mut *self.board.lock().await
+            && let Some(session) = session.take()
+            && let Err(error) = session.handle.close(Leave::Running).await
+        {
+            tracing::debug!(%error, "the probe was not let go in order");
         }
     }
 
@@ -148,9 +220,16 @@ impl HeldPlace {
 
     /// Returns the session with the board; one that has no power any more is given some, and its core
     /// stands then.
-    pub(super) async fn start_again(&self) -> Result<ProbeSession, ProbeCommandError> {
+    pub(super) async fn start_again(
+        &self,
+        target: &CommandTarget<'_>,
+    ) -> Result<ProbeSession, ProbeCommandError> {
         let mut board = self.board.lock().await;
-        let PoweredBoard::Probed(probed) = &mut *board else { return Err(self.no_debug_port()) };
+        let probed = match &mut *board {
+            PoweredBoard::Probed(probed) => probed,
+            PoweredBoard::Plain(_) => return Err(self.no_debug_port()),
+            PoweredBoard::Real(session) => return self.session_by_probe(session, target).await,
+        };
         if self.ended.borrow().is_none()
             && let Some(session) = &probed.session
         {
@@ -169,7 +248,7 @@ impl HeldPlace {
         named: &std::path::Path,
     ) -> Result<Option<Image>, ProbeCommandError> {
         match &*self.board.lock().await {
-            PoweredBoard::Probed(_) => Ok(None),
+            PoweredBoard::Probed(_) | PoweredBoard::Real(_) => Ok(None),
             PoweredBoard::Plain(board) => board.take(target, named).map(Some),
         }
     }
@@ -177,7 +256,9 @@ impl HeldPlace {
     /// Puts an image on a board without a debug port, and boots it.
     pub(super) async fn flash(&self, image: &Image) -> Result<DeployReport, ProbeCommandError> {
         match &mut *self.board.lock().await {
-            PoweredBoard::Probed(_) => Err(ProbeCommandError::NotBound(self.place.clone())),
+            PoweredBoard::Probed(_) | PoweredBoard::Real(_) => {
+                Err(ProbeCommandError::NotBound(self.place.clone()))
+            }
             PoweredBoard::Plain(board) => {
                 self.ended.send_replace(None);
                 board.flash(image).await
@@ -186,24 +267,25 @@ impl HeldPlace {
     }
 
     /// Resets a board without a debug port; one that has no power is given some.
-    pub(super) async fn reset(&self) -> Result<(), ProbeCommandError> {
-        match &mut *self.board.lock().await {
-            PoweredBoard::Probed(_) => Err(ProbeCommandError::NotBound(self.place.clone())),
-            PoweredBoard::Plain(board) => {
-                let has_power = self.ended.borrow().is_none();
-                self.ended.send_replace(None);
-                // Does nothing to a board that has power.
-                board.on().await?;
-                if has_power { board.reset().await } else { Ok(()) }
-            }
+    /// Returns whether it was: the others are reset by their parts.
+    pub(super) async fn reset(&self) -> Result<bool, ProbeCommandError> {
+        let mut board = self.board.lock().await;
+        let PoweredBoard::Plain(board) = &mut *board else { return Ok(false) };
+        let has_power = self.ended.borrow().is_none();
+        self.ended.send_replace(None);
+        // Does nothing to a board that has power.
+        board.on().await?;
+        if has_power {
+            board.reset().await?;
         }
+        Ok(true)
     }
 
     /// Keeps what the flash holds.
     pub(super) async fn keep(&self) -> Result<(), ProbeCommandError> {
         match &*self.board.lock().await {
             PoweredBoard::Probed(probed) => probed.board.keep().await,
-            PoweredBoard::Plain(_) => Ok(()),
+            PoweredBoard::Plain(_) | PoweredBoard::Real(_) => Ok(()),
         }
     }
 
@@ -246,6 +328,8 @@ impl HeldPlace {
                 board.release().await;
                 Ok(())
             }
+            // Its probe was let go before its power was taken.
+            PoweredBoard::Real(_) => Ok(()),
             PoweredBoard::Probed(mut probed) => {
                 let kept = probed.board.keep().await;
                 // First the power: a session that is closed lets the core run.

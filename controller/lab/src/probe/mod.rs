@@ -25,6 +25,7 @@ mod target;
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jig_model::command::{
     BoardResetCommand, Command, DebugAction, DebugCommand, EventSink, FlashBy, FlashImageCommand,
@@ -78,9 +79,6 @@ impl Lab {
     ) -> Result<HeldPlace, ProbeCommandError> {
         let access = ProbeAccess { wait_ms: command.wait_ms, ..ProbeAccess::default() };
         let target = CommandTarget::of(&self.catalogue, &command.place, access)?;
-        if !target.place.is_emulated() {
-            return Err(ProbeCommandError::HoldsNoReal(command.place.clone()));
-        }
         // An image that does not fit is found before anything is waited for.
         if let Some(image) = &command.image {
             image_of(image, &target.profile)?;
@@ -89,11 +87,23 @@ impl Lab {
         if command.image.is_none() && target.profile.emulation.as_ref().is_some_and(loads) {
             return Err(ProbeCommandError::NothingToBoot(command.place.clone()));
         }
+        if !target.place.is_emulated() {
+            let locks = match self.switch_of(&target.place) {
+                // Those that lose their power together with it are not used meanwhile.
+                Ok(switch) => {
+                    let wait = Duration::from_millis(command.wait_ms);
+                    self.hold_switched(&switch, wait, false, events).await?
+                }
+                Err(_) => vec![target.lock(events, cancel).await?],
+            };
+            return Ok(HeldPlace::real(&target, locks, ended));
+        }
         let lock = target.lock(events, cancel).await?;
         HeldPlace::start(&target, lock, sink, ended).await
     }
 
-    /// Boots the board that this process holds, with an image if there is one.
+    /// Boots the board that this process holds, with an image if there is one. A real board without
+    /// one runs on.
     pub(crate) async fn boot_held(
         &self,
         command: HoldCommand,
@@ -107,6 +117,7 @@ impl Lab {
                 let flash = FlashImageCommand { place, probe, image, by: FlashBy::Usual };
                 self.flash(flash, events, cancel).await?;
             }
+            None if !self.catalogue.place(&place)?.0.is_emulated() => {}
             None => {
                 let by = ResetBy::Usual;
                 self.reset(BoardResetCommand { place, probe, by }, events, cancel).await?;

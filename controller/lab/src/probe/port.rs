@@ -9,6 +9,7 @@ use jig_model::command::{CommandEvent, CoreReply, EventSink, Reply};
 use jig_model::debug::CoreState;
 use jig_model::image::{Image, ImageSource, Payload};
 use jig_model::profile::BoardProfile;
+use jig_model::rig_file::Needed;
 use jig_model::{BoardId, Fault, PlaceName};
 use jig_probe::{
     Attached, Cancel, ChipMemoryKind, Leave, ProbeError, ProbeHandle, ResetInto, Symbols,
@@ -64,7 +65,7 @@ impl Lab {
         }
         let PortWish { verb, lasting, .. } = wish;
         let held = HeldBoard::hold(target, verb, lasting, &*events, &cancel).await?;
-        let options = held.options(&target.access, &target.profile);
+        let options = held.options(target);
         let source = match held.source() {
             Ok(source) => source,
             Err(error) => {
@@ -133,7 +134,9 @@ async fn shared(
             () = cancel.cancelled() => return Err(ProbeCommandError::Cancelled(place)),
         },
     };
-    let session = if wish.starts { held.start_again().await } else { held.session().await };
+    target.place.needs(Needed::Probe, &target.profile, &format!("`{}`", wish.verb))?;
+    let session =
+        if wish.starts { held.start_again(target).await } else { held.session(target).await };
     let ProbeSession { handle, attached } = session?;
     let held = HeldBoard::shared(Arc::clone(held));
     Ok(Port { handle, attached, place, board, held, events, cancel, _turn: turn })

@@ -93,7 +93,7 @@ async fn serve_held(
         return Err(ProbeCommandError::ImageOfHeld(place));
     }
     // A board without power has no debug port.
-    held.session().await?;
+    held.session(target).await?;
     let mut server = held.serve(|| serve_at(target, listen)).await?;
     events.event(told_of(target, &server));
     let lost = tokio::select! {
