@@ -219,9 +219,12 @@ fn a_held_board_is_flashed_and_debugged_beside_its_console() {
     console.process.finish();
     held.release(Signal::SIGTERM);
     // The flash outlives the holder.
-    let reached = workshop.run(["bp", "-b", "microbit", "uart_put", "--reset"].map(str::to_owned)
-        .into_iter()
-        .chain(["--image".to_owned(), elf("microbit", "unity-pass")]));
+    let reached = workshop.run(
+        ["bp", "-b", "microbit", "uart_put", "--reset"]
+            .map(str::to_owned)
+            .into_iter()
+            .chain(["--image".to_owned(), elf("microbit", "unity-pass")]),
+    );
     reached.says(0, &[]);
 }
 

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::board::{Board, KIND, device, outlets};
+use crate::board::{Board, KIND, ResetBy, device, outlets};
 use crate::capture_service::CaptureService;
 use crate::hold::Held;
 use crate::manifest::elf;
@@ -97,7 +97,8 @@ fn a_board_behind_a_probe_has_one_session_for_all_verbs() {
     }
     let mut gdb = held.session(&["gdb"], &[]);
     gdb.expect("127.0.0.1:");
-    let core = |verb| -> Value { held.verb(&["--json", verb], &[]).json().unwrap()["core"].clone() };
+    let core =
+        |verb| -> Value { held.verb(&["--json", verb], &[]).json().unwrap()["core"].clone() };
     assert_eq!(core("halt")["state"], "halted");
     assert_eq!(core("resume")["state"], "running");
     held.verb(&["probe", "serve"], &[]).says(2, &["is a real board"]);
@@ -107,4 +108,35 @@ fn a_board_behind_a_probe_has_one_session_for_all_verbs() {
     rtt.hang_up().says(0, &[]);
     assert_eq!(gdb.hang_up().code(), 130);
     workshop.run(["reset", "-b", "bench"]).says(0, &[]);
+}
+
+#[test]
+fn a_line_of_the_console_resets_a_board_beside_its_user() {
+    let _slot = Slot::take();
+    let workshop = Workshop::new();
+    let board = Board::new(&workshop, "one");
+    let address = board.on_rfc2217(ResetBy::Rts);
+    let place = format!(
+        "reset = {{ console = \"uart0\", lines = \"rts\" }}\n[[place.console]]\n\
+         name = \"uart0\"\nrfc2217 = \"{address}\"\n"
+    );
+    rig(&workshop, "", &place);
+    board.flash(&elf(KIND, "shell"));
+    board.on();
+    let held = Held::with(&workshop, "bare", &[]);
+    let mut console = held.session(&["console", "--raw"], &[]);
+    console.send(b"ver\r");
+    console.expect("shell 1.4.2");
+    for _ in 0..2 {
+        let reset = held.verb(&["--json", "reset"], &[]);
+        reset.says(0, &[]);
+        assert_eq!(reset.json().unwrap()["method"], "line", "{reset}");
+        console.expect("jig-fixture shell");
+        console.send(b"ver\r");
+        console.expect("shell 1.4.2");
+    }
+    console.hang_up().says(0, &[]);
+    held.holder.signal(Signal::SIGINT);
+    held.holder.finish().says(0, &[]);
+    board.off();
 }

@@ -97,6 +97,16 @@ impl ClientRequests {
                     None => drop(caller.answer(&CaptureAnswer::NotCaptured, None).await),
                 }
             }
+            CaptureRequest::Line { place, console, what } => {
+                let answer = match self.find(&place, &console) {
+                    Some(kept) => match kept.line(what).await {
+                        Ok(()) => CaptureAnswer::Done,
+                        Err(refusal) => refused(&refusal),
+                    },
+                    None => CaptureAnswer::NotCaptured,
+                };
+                drop(caller.answer(&answer, None).await);
+            }
             CaptureRequest::GiveWay { place } => {
                 let answer = match self.idle.give_way(&place) {
                     true => CaptureAnswer::Done,

@@ -22,8 +22,8 @@ use crate::beside::BoundPlace;
 use crate::console_name::beside_primary;
 use crate::coverage::measured;
 use crate::{
-    AttachError, CatalogueError, CheckError, HoldError, Lab, NoConsole, NoCoverage, PowerCommandError,
-    ProbeCommandError, RunError,
+    AttachError, CatalogueError, CheckError, HoldError, Lab, NoConsole, NoCoverage,
+    PowerCommandError, ProbeCommandError, RunError,
 };
 
 /// Says why a command was not carried out.
@@ -170,9 +170,11 @@ impl Lab {
                 let mut input = Some(input);
                 let attached = self.attach(attach, &mut input, &*events, &cancel).await;
                 match (attached, boot, input) {
-                    (Err(AttachError::NotCaptured { held: false, .. }), Some(boot), Some(input)) => {
-                        self.converse(boot, input, events, cancel).await?
-                    }
+                    (
+                        Err(AttachError::NotCaptured { held: false, .. }),
+                        Some(boot),
+                        Some(input),
+                    ) => self.converse(boot, input, events, cancel).await?,
                     (attached, ..) => attached?,
                 }
             }
@@ -199,9 +201,7 @@ impl Lab {
             | Command::Erase(_)
             | Command::Reset(_)
             | Command::Debug(_)
-            | Command::ServeProbe(_) => {
-                self.board_command(command, input, events, cancel).await?
-            }
+            | Command::ServeProbe(_) => self.board_command(command, input, events, cancel).await?,
         })
     }
 

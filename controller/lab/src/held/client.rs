@@ -6,9 +6,7 @@ use std::sync::Arc;
 
 use jig_drivers::serial::capture_service::{CaptureServiceError, LineClient, LineSender};
 use jig_model::PlaceName;
-use jig_model::command::{
-    Command, EventSink, HolderOrder, MOST_LINE, Reply, WorkerLine, to_line,
-};
+use jig_model::command::{Command, EventSink, HolderOrder, MOST_LINE, Reply, WorkerLine, to_line};
 use jig_rig::store::Places;
 use jig_rig::workflow::CancelToken;
 use tokio::sync::mpsc;

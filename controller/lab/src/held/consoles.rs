@@ -17,9 +17,7 @@ use jig_model::profile::{BoardProfile, ConsoleKind};
 use jig_model::protocol::{BoardSink, BoxFuture, Transport};
 use jig_model::rig_file::{CaptureClient, ConsoleTransport, Endpoint, Place};
 use jig_model::{ConsoleName, PlaceName};
-use jig_rig::capture_service::{
-    CaptureService, CaptureSpec, OpenTransport, OpenTransportError,
-};
+use jig_rig::capture_service::{CaptureService, CaptureSpec, OpenTransport, OpenTransportError};
 use jig_rig::console::Stamp;
 use tokio::task::JoinSet;
 

@@ -42,8 +42,7 @@ impl Lab {
             return self.reset_by(method, &target, &*events, &cancel).await;
         }
         let halt = by == ResetBy::Probe { halt: true };
-        let wish =
-            PortWish { verb: "reset", lasting: Lasting::Board, starts: true, stays: false };
+        let wish = PortWish { verb: "reset", lasting: Lasting::Board, starts: true, stays: false };
         let port = self.open_port(&target, wish, events, cancel).await?;
         let done = async {
             port.ready().await?;

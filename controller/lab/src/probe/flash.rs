@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use jig_model::command::{
-    CommandEvent, DeployReply, EraseCommand, EraseReply, EventSink, FlashBy, FlashImageCommand, FlashReply,
-    ProbeFlash, Reply,
+    CommandEvent, DeployReply, EraseCommand, EraseReply, EventSink, FlashBy, FlashImageCommand,
+    FlashReply, ProbeFlash, Reply,
 };
 use jig_probe::{Cancel, ChipMemoryKind, ChipRegion, EraseScope, FlashRequest, Leave, ResetInto};
 use jig_rig::workflow::CancelToken;
@@ -39,8 +39,7 @@ impl Lab {
             FlashBy::Usual => ProbeFlash::default(),
             FlashBy::Probe(how) => how,
         };
-        let wish =
-            PortWish { verb: "flash", lasting: Lasting::Flash, starts: true, stays: false };
+        let wish = PortWish { verb: "flash", lasting: Lasting::Flash, starts: true, stays: false };
         let port = self.open_port(&target, wish, events, cancel).await?;
         let done = async {
             port.ready().await?;

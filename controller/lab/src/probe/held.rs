@@ -10,9 +10,9 @@
 
 use std::sync::{Arc, Mutex as StdMutex, MutexGuard as StdMutexGuard, PoisonError};
 
-use jig_model::{BoardId, PlaceName};
 use jig_model::image::{DeployReport, Image};
 use jig_model::protocol::SharedSink;
+use jig_model::{BoardId, PlaceName};
 use jig_probe::{
     AttachOptions, Attached, ChipDescription, Leave, ProbeError, ProbeHandle, ProbeSource,
     ResetInto, ServeAt, ServerHandle, VirtualBoardError,

@@ -83,7 +83,8 @@ impl Lab {
         if let Some(image) = &command.image {
             image_of(image, &target.profile)?;
         }
-        let loads = |emulation: &Emulation| emulation.debug.is_none() && emulation.image_set.is_none();
+        let loads =
+            |emulation: &Emulation| emulation.debug.is_none() && emulation.image_set.is_none();
         if command.image.is_none() && target.profile.emulation.as_ref().is_some_and(loads) {
             return Err(ProbeCommandError::NothingToBoot(command.place.clone()));
         }
@@ -153,8 +154,7 @@ impl Lab {
             _ => None,
         };
         let lasting = lasting(&action, &target);
-        let wish =
-            PortWish { verb: action.verb(), lasting, starts: false, stays: stays(&action) };
+        let wish = PortWish { verb: action.verb(), lasting, starts: false, stays: stays(&action) };
         let port = self.open_port(&target, wish, events, cancel).await?;
         let done = async {
             port.ready().await?;

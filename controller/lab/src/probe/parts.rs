@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jig_drivers::reset::reset_by_captured_line;
 use jig_model::ConsoleName;
 use jig_model::command::{
     CommandEvent, DeployReply, EventSink, FlashBy, Reply, ResetBy, ResetMethod, ResetReply,
@@ -184,6 +185,12 @@ impl Lab {
         // Of a board that is held, another part of this process captures the consoles.
         let consoles = self.held_place(target).is_none() || method == ResetMethod::Line;
         let mut bound = self.hold_and_bind(target, consoles, sink, events, cancel).await?;
+        let reply = ResetReply { place: target.place.name.clone(), method };
+        if method == ResetMethod::Line
+            && reset_by_captured_line(&target.place).await.map_err(ProbeCommandError::Driver)?
+        {
+            return Ok(Reply::Reset(reply));
+        }
         match &mut bound.parts.reset {
             Some(reset) => tokio::select! {
                 biased;
@@ -195,7 +202,7 @@ impl Lab {
             },
             None => return Err(ProbeCommandError::NotBound(target.place.name.clone())),
         }
-        Ok(Reply::Reset(ResetReply { place: target.place.name.clone(), method }))
+        Ok(Reply::Reset(reply))
     }
 
     /// Takes the place and binds its parts; what its consoles print is thrown away, unless they are

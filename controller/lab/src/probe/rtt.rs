@@ -143,49 +143,49 @@ impl RttSession {
 
     /// Passes bytes on until the control block cannot be used.
     async fn converse(&mut self, port: &Port, block: &RttBlock) -> Result<(), RttError> {
-    let Self { channel, decoder, input, to_send } = self;
-    let channel = *channel;
-    loop {
-        let (up, bytes) = (block.clone(), std::mem::take(to_send));
-        let had = bytes.len();
-        let moved = port.handle.rtt(move |memory| {
-            let mut got = Vec::new();
-            up.read(memory, channel, &mut got)?;
-            let sent = if bytes.is_empty() { 0 } else { up.write(memory, channel, &bytes)? };
-            Ok((got, bytes[sent..].to_vec()))
-        });
-        let (got, rest) = moved.await?;
-        let idle = got.is_empty() && rest.len() == had;
-        *to_send = rest;
-        match decoder {
-            Some(decoder) => {
-                for item in decoder.push(&got) {
-                    port.events.event(match item {
-                        DefmtItem::Line(line) => CommandEvent::RttLine { line },
-                        DefmtItem::Broken { bytes } => CommandEvent::RttBroken { bytes },
-                    });
+        let Self { channel, decoder, input, to_send } = self;
+        let channel = *channel;
+        loop {
+            let (up, bytes) = (block.clone(), std::mem::take(to_send));
+            let had = bytes.len();
+            let moved = port.handle.rtt(move |memory| {
+                let mut got = Vec::new();
+                up.read(memory, channel, &mut got)?;
+                let sent = if bytes.is_empty() { 0 } else { up.write(memory, channel, &bytes)? };
+                Ok((got, bytes[sent..].to_vec()))
+            });
+            let (got, rest) = moved.await?;
+            let idle = got.is_empty() && rest.len() == had;
+            *to_send = rest;
+            match decoder {
+                Some(decoder) => {
+                    for item in decoder.push(&got) {
+                        port.events.event(match item {
+                            DefmtItem::Line(line) => CommandEvent::RttLine { line },
+                            DefmtItem::Broken { bytes } => CommandEvent::RttBroken { bytes },
+                        });
+                    }
+                }
+                None => {
+                    for bytes in got.chunks(PIECE) {
+                        port.events.event(CommandEvent::RttBytes { bytes: bytes.to_vec() });
+                    }
                 }
             }
-            None => {
-                for bytes in got.chunks(PIECE) {
-                    port.events.event(CommandEvent::RttBytes { bytes: bytes.to_vec() });
-                }
-            }
-        }
-        while to_send.len() < STRIDE
-            && let Ok(bytes) = input.try_recv()
-        {
-            to_send.extend_from_slice(&bytes);
-        }
-        if idle && to_send.len() < STRIDE {
-            if let Ok(Some(bytes)) = timeout_at(Instant::now() + REST, input.recv()).await {
+            while to_send.len() < STRIDE
+                && let Ok(bytes) = input.try_recv()
+            {
                 to_send.extend_from_slice(&bytes);
-            } else if input.is_closed() {
+            }
+            if idle && to_send.len() < STRIDE {
+                if let Ok(Some(bytes)) = timeout_at(Instant::now() + REST, input.recv()).await {
+                    to_send.extend_from_slice(&bytes);
+                } else if input.is_closed() {
+                    sleep(REST).await;
+                }
+            } else if idle {
                 sleep(REST).await;
             }
-        } else if idle {
-            sleep(REST).await;
         }
     }
-}
 }

@@ -7,6 +7,7 @@ use jig_model::capture_service::{
     CaptureAnswer, CaptureCall, CaptureRequest, CaptureStatus, MOST_LINE, VERSION, WriterEvent,
     WriterOrder,
 };
+use jig_model::protocol::LineControl;
 use jig_model::rig_file::CaptureClient;
 use jig_model::{ConsoleName, PlaceName};
 use tokio::net::UnixStream;
@@ -32,10 +33,7 @@ pub(super) async fn ask(
     }
 }
 
-async fn connect(
-    socket: &Path,
-    most_line: usize,
-) -> Result<Option<Channel>, CaptureServiceError> {
+async fn connect(socket: &Path, most_line: usize) -> Result<Option<Channel>, CaptureServiceError> {
     let failed = |source| CaptureServiceError::Socket { path: socket.to_owned(), source };
     let near = match short(socket) {
         Ok(near) => near,
@@ -134,6 +132,24 @@ pub async fn give_way(client: &CaptureClient, place: &PlaceName) -> bool {
             tracing::debug!(%error, "the capture service was not asked to give way");
             false
         }
+    }
+}
+
+/// Sets a modem line of a captured console, whoever has the right to send there; returns whether the
+/// service captures it.
+///
+/// # Errors
+/// The line was not set, or the capture service cannot be talked to.
+pub async fn set_line(
+    client: &CaptureClient,
+    console: &ConsoleName,
+    what: LineControl,
+) -> Result<bool, CaptureServiceError> {
+    let (place, console) = (client.place.clone(), console.clone());
+    match ask(client, CaptureRequest::Line { place, console, what }).await? {
+        None | Some((_, CaptureAnswer::NotCaptured)) => Ok(false),
+        Some((_, CaptureAnswer::Done)) => Ok(true),
+        Some((_, other)) => Err(failed(client, other)),
     }
 }
 
