@@ -9,9 +9,10 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use jig_drivers::serial::capture_service::{CaptureServiceError, Door, status};
+use jig_model::capture_service::CaptureState;
 use jig_model::event::BoardEvent;
 use jig_model::profile::{BoardProfile, ConsoleKind};
 use jig_model::protocol::{BoardSink, BoxFuture, Transport};
@@ -20,12 +21,17 @@ use jig_model::{ConsoleName, PlaceName};
 use jig_rig::capture_service::{CaptureService, CaptureSpec, OpenTransport, OpenTransportError};
 use jig_rig::console::Stamp;
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use crate::probe::BoardEnd;
 use crate::{Catalogue, ClientRequests, PortOpener};
 
 /// Most clients at a time; each is a console of this user.
 const MOST_CLIENTS: usize = 256;
+
+/// How long the consoles may take to be captured: as long as the transport of a run is waited for by
+/// default.
+const CONNECTED: Duration = Duration::from_secs(10);
 
 /// The transports of a console, the newest last: those before it have an end to be read.
 #[derive(Default)]
@@ -242,6 +248,21 @@ impl ServedConsoles {
         let mut serving = JoinSet::new();
         serving.spawn(serve(door, requests));
         Ok(Self { service, serving })
+    }
+
+    /// Waits until all of them are captured, or long enough to know that one is not there: it is
+    /// waited for beside the commands then.
+    pub(super) async fn connected(&self) {
+        let all = async {
+            for (_, handle) in self.service.all() {
+                let mut status = handle.status();
+                // An actor that has ended is waited for no longer.
+                let _ = status.wait_for(|now| now.state == CaptureState::Captured).await;
+            }
+        };
+        if timeout(CONNECTED, all).await.is_err() {
+            tracing::warn!("not all consoles of the held board are there");
+        }
     }
 
     /// Lets the users go, and writes what has been received.

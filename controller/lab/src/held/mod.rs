@@ -74,6 +74,9 @@ impl Lab {
                 true => Some(ServedConsoles::open(catalogue, &place, consoles).await?),
                 false => None,
             };
+            if let Some(served) = &served {
+                served.connected().await;
+            }
             let door = Door::open_for(&catalogue.places().holder_socket(&place), MOST_LINE)?;
             // An emulated board has no outlet.
             switched_on = self.give_power(&about).await?;
