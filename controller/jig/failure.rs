@@ -6,6 +6,7 @@ mod of_probe;
 
 use clap::error::ErrorKind;
 pub(crate) use jig_model::chain;
+use jig_model::command::Refusal;
 use jig_model::rig_file::MissingPart;
 use jig_model::{Fault, Problems};
 
@@ -68,6 +69,14 @@ impl Failure {
     /// Returns the exit code.
     pub(crate) fn exit_code(&self) -> u8 {
         jig_model::exit::of_fault(self.fault)
+    }
+}
+
+impl From<Failure> for Refusal {
+    fn from(failure: Failure) -> Self {
+        let Failure { fault, message, help, problems } = failure;
+        let problems = problems.iter().flat_map(Problems::located).collect();
+        Self { fault, message, help, problems }
     }
 }
 

@@ -25,6 +25,8 @@ mod fixtures;
 mod formats;
 mod full_disk;
 mod health;
+mod hold;
+mod hold_parts;
 mod hub;
 mod hunt;
 mod inject;

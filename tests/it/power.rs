@@ -207,7 +207,7 @@ fn an_emulated_board_has_the_power_of_its_emulator() {
     assert!(power("status").out().starts_with("microbit: off"), "{}", power("status"));
     power("off").says(0, &[]);
     power("cycle").says(0, &[]);
-    power("on").says(2, &["jig probe serve -b microbit"]);
+    power("on").says(2, &["jig hold -b microbit"]);
     assert!(workshop.run(["power", "--explain", "microbit"]).out().contains("emulated"));
     let served = Served::start(&workshop, "microbit", &[]);
     let status = workshop.run(["power", "-b", "microbit", "status", "--json"]);

@@ -307,15 +307,15 @@ fn what_cannot_be_done_says_what_can() {
     let b = ["-b", "microbit"];
     let run = |args: &[&str]| workshop.run(args.iter().chain(&b));
     for verb in ["reset", "halt", "go", "step", "regs", "bt"] {
-        run(&[verb]).says(2, &["no process keeps it running", "jig probe serve -b microbit"]);
+        run(&[verb]).says(2, &["no process keeps it running", "jig hold -b microbit"]);
     }
     // RAM of a board that is booted for the command tells nothing; its flash is kept.
     run(&["mem", "read", "0x20000000", "4"]).says(2, &["`mem` reaches nothing"]);
     let words = "was booted from its flash for this command";
-    run(&["mem", "read", "0", "4"]).says(0, &[words, "jig probe serve -b microbit"]);
+    run(&["mem", "read", "0", "4"]).says(0, &[words, "jig hold -b microbit"]);
     assert!(!run(&["--quiet", "mem", "read", "0", "4"]).err().contains(words));
-    run(&["dump", "-o", "x"]).says(2, &["jig probe serve -b microbit"]);
-    run(&["mem", "write", "0x20000000", "1"]).says(2, &["jig probe serve -b microbit"]);
+    run(&["dump", "-o", "x"]).says(2, &["jig hold -b microbit"]);
+    run(&["mem", "write", "0x20000000", "1"]).says(2, &["jig hold -b microbit"]);
     let portless = workshop.run(["mem", "read", "-b", "riscv32-virt", "0", "4"]);
     portless.says(3, &["[emulation.debug]", "jig run"]);
     for verb in ["halt", "regs", "bt"] {

@@ -14,6 +14,7 @@ use jig_model::BoardId;
 use super::common::{Common, duration, size};
 use super::console::ConsoleArgs;
 use super::health::{DiscoverArgs, HealthArgs, RecoverArgs};
+use super::hold::HoldArgs;
 use super::inject::InjectArgs;
 use super::lease::{LeaseCommand, ShellArgs};
 use super::power::PowerArgs;
@@ -71,6 +72,8 @@ pub(crate) enum CliCommand {
     Test(TestArgs),
     /// Talk to a board's console
     Console(ConsoleArgs),
+    /// Keep a board powered, so that console, reset, flash and debug in other terminals reach it
+    Hold(HoldArgs),
     /// Keep the consoles of real boards between runs: capture, scroll-back, hand-over to runs
     Serve(ServeArgs),
     /// Carry out one command of another program: a line of JSON on standard input

@@ -9,6 +9,7 @@ pub(crate) mod doctor;
 mod execute;
 pub(crate) mod explain;
 pub(crate) mod health;
+pub(crate) mod hold;
 pub(crate) mod inject;
 pub(crate) mod lease;
 pub(crate) mod machine;
@@ -33,7 +34,7 @@ pub(crate) mod worker;
 
 use std::sync::Arc;
 
-use jig_lab::{Lab, LabConfig};
+use jig_lab::{Lab, LabConfig, ProbeCommandError};
 
 use crate::args::Common;
 use crate::failure::Failure;
@@ -42,5 +43,6 @@ use crate::failure::Failure;
 pub(crate) fn open_lab(common: &Common) -> Result<Lab, Failure> {
     let program = std::env::current_exe().ok();
     let config = LabConfig { program, ..common.lab()? };
-    Ok(Lab::open(&config)?.asking(Arc::new(power::Terminal)))
+    let refusal = |error: ProbeCommandError| Failure::from(error).into();
+    Ok(Lab::open(&config)?.asking(Arc::new(power::Terminal)).refusing(refusal))
 }

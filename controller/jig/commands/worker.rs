@@ -11,12 +11,12 @@ use std::io::{self, BufRead as _, Read as _};
 use std::path::Path;
 use std::sync::Arc;
 
-use jig_lab::{Lab, LabConfig};
+use jig_lab::{Lab, LabConfig, ProbeCommandError};
 use jig_model::command::{
     Command, CommandEvent, EventSink, LineError, MOST_LINE, Refusal, Reply, WorkerLine, to_line,
 };
 use jig_model::lease::RigUser;
-use jig_model::{Fault, Problems, exit};
+use jig_model::{Fault, exit};
 use jig_service::jobs::{Job, JobOrder, JobOrders, JobSpec};
 use tokio::sync::mpsc;
 
@@ -44,9 +44,7 @@ pub(crate) fn worker(common: &Common, screen: &Screen, args: WorkerArgs) -> u8 {
         }
         Err(failure) => {
             let code = failure.exit_code();
-            let Failure { fault, message, help, problems } = failure;
-            let problems = problems.iter().flat_map(Problems::located).collect();
-            (WorkerLine::Refused(Refusal { fault, message, help, problems }), code)
+            (WorkerLine::Refused(failure.into()), code)
         }
     };
     match to_line(&last) {
@@ -92,7 +90,8 @@ fn carry_out_job(common: &Common, screen: &Screen, folder: &Path) -> Result<Repl
     let spec = job.spec().map_err(|error| Failure::of(error.fault(), &error))?;
     let JobSpec { command, by, lease, attached: _ } = spec;
     let user = RigUser { identity: by, lease };
-    let lab = Lab::open(&LabConfig { user, ..common.lab()? })?;
+    let refusal = |error: ProbeCommandError| Failure::from(error).into();
+    let lab = Lab::open(&LabConfig { user, ..common.lab()? })?.refusing(refusal);
     let events = Arc::new(EventLines(screen.clone()));
     until_signalled(async |cancel| {
         let mut orders =

@@ -2,8 +2,8 @@
 
 use jig_drivers::serial::capture_service::CaptureServiceError;
 use jig_lab::{
-    AttachError, BindError, CatalogueError, CheckError, ChecksError, CommandError, InjectError,
-    NoConsole, PowerCommandError, RunError, SwitchError,
+    AttachError, BindError, CatalogueError, CheckError, ChecksError, CommandError, HoldError,
+    InjectError, NoConsole, PowerCommandError, RunError, SwitchError,
 };
 use jig_model::document::did_you_mean;
 use jig_model::{BoardId, ConsoleName, DeviceName, Fault, PlaceName};
@@ -140,7 +140,7 @@ impl From<PowerCommandError> for Failure {
                 failure.help(format!("jig power -b {place} status"))
             }
             PowerCommandError::NoEmulator(place) => {
-                failure.help(format!("keep it on: jig probe serve -b {place}"))
+                failure.help(format!("keep it on: jig hold -b {place}"))
             }
             PowerCommandError::EmulatorInUse { .. } => {
                 failure.help("end that command: its board loses the power with it")
@@ -170,6 +170,27 @@ impl From<CommandError> for Failure {
             CommandError::Check(error) => error.into(),
             CommandError::Probe(error) => error.into(),
             CommandError::Lease(error) => error.into(),
+            CommandError::Hold(error) => error.into(),
+        }
+    }
+}
+
+impl From<HoldError> for Failure {
+    fn from(error: HoldError) -> Self {
+        let failure = Self::of(error.fault(), &error);
+        match error {
+            HoldError::Catalogue(error) => error.into(),
+            HoldError::Board(error) => error.into(),
+            HoldError::Switch(error) => error.into(),
+            HoldError::Refused(refusal) => (*refusal).into(),
+            HoldError::Line { place, .. } => failure.help(format!(
+                "is it another version of jig? end it, and hold the board with this one: jig hold -b \
+                 {place}"
+            )),
+            HoldError::Gone(place) => {
+                failure.help(format!("hold the board again: jig hold -b {place}"))
+            }
+            HoldError::Socket(_) => failure,
         }
     }
 }
@@ -187,9 +208,13 @@ impl From<AttachError> for Failure {
         match error {
             AttachError::Catalogue(error) => error.into(),
             AttachError::NoConsole(error) => error.into(),
+            AttachError::NotCaptured { place, held: true, .. } => failure.help(format!(
+                "the process that holds the board captures its serial ports and semihosting; RTT is \
+                 shown by: jig rtt -b {place}"
+            )),
             AttachError::NotCaptured { place, emulated: true, .. } => failure.help(format!(
-                "an emulated board prints only while something runs it: jig console -b {place} \
-                 --image APP.elf; `--listen-only --since 1h` shows what its runs printed, and \
+                "an emulated board prints only while something runs it: jig hold -b {place} --image \
+                 APP.elf; `--listen-only --since 1h` shows what its runs printed, and \
                  `--listen-only --follow` waits for the next one"
             )),
             AttachError::NotCaptured { .. } => failure.help(

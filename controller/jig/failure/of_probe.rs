@@ -25,7 +25,7 @@ impl From<ProbeCommandError> for Failure {
                 failure.help(format!("blank it: jig erase -b {place}"))
             }
             ProbeCommandError::NotKept { place, .. } => failure.help(format!(
-                "start it in another terminal: jig probe serve -b {place}; a board that `jig run` \
+                "start it in another terminal: jig hold -b {place}; a board that `jig run` \
                  or `jig console` boots belongs to that command alone"
             )),
             ProbeCommandError::NotEmulated { .. } => failure
@@ -92,6 +92,19 @@ impl From<ProbeCommandError> for Failure {
             )),
             ProbeCommandError::Flasher { evidence, .. } => {
                 failure.help(format!("its output is in {}", evidence.display()))
+            }
+            ProbeCommandError::NothingToBoot(place) => {
+                failure.help(format!("jig hold -b {place} --image APP.elf"))
+            }
+            ProbeCommandError::ImageOfHeld(place) => {
+                failure.help(format!("jig flash -b {place} IMAGE; jig probe serve -b {place}"))
+            }
+            ProbeCommandError::BoardOff { ref place, .. } => {
+                let help = format!("start it again: jig reset -b {place}");
+                Self::new(failure.fault, escape(chain(&error).as_bytes()).to_string()).help(help)
+            }
+            ProbeCommandError::ServedAlready { .. } => {
+                failure.help("one server is enough: its clients take turns")
             }
             ProbeCommandError::NoMemory
             | ProbeCommandError::Waiting(_)

@@ -39,7 +39,7 @@ impl EventSink for Screen {
             }
             CommandEvent::BootedForCommand { place } => self.say(&format!(
                 "no process kept {place} running: it was booted from its flash for this command \
-                 and ends with it (keep it running: jig probe serve -b {place})"
+                 and ends with it (keep it running: jig hold -b {place})"
             )),
             // The verbs that have these show them.
             CommandEvent::Flashing { .. }
@@ -50,6 +50,8 @@ impl EventSink for Screen {
             | CommandEvent::RttBroken { .. }
             | CommandEvent::GdbServed { .. }
             | CommandEvent::ProbeServed { .. }
+            | CommandEvent::Held { .. }
+            | CommandEvent::HeldBoardEnded { .. }
             | CommandEvent::ConsoleBytes { .. }
             | CommandEvent::ConsoleAttached { .. }
             | CommandEvent::ConsoleLog(_)

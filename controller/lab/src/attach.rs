@@ -64,8 +64,10 @@ pub enum AttachError {
         place: PlaceName,
         /// The console.
         console: ConsoleName,
-        /// Whether the board is emulated, so that only a run has a console.
+        /// Whether the board is emulated, so that only a run or a holder has a console.
         emulated: bool,
+        /// Whether another process holds the board, so that none is booted instead.
+        held: bool,
     },
     /// The capture service does not answer.
     #[error("jig serve did not answer within {} s", ANSWER_TIMEOUT.as_secs())]
@@ -252,6 +254,7 @@ impl PlaceConsole<'_> {
             place: self.place.name.clone(),
             console: self.name.clone(),
             emulated: self.place.is_emulated(),
+            held: client.socket != self.lab.catalogue.places().capture_socket(),
         })
     }
 

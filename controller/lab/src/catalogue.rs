@@ -136,9 +136,13 @@ impl Catalogue {
         sources.map(|Source { origin, text }| (origin, text))
     }
 
-    /// Returns where to ask for what `jig serve` keeps of a place.
+    /// Returns where to ask for what is captured of a place: its holder, else `jig serve`.
     pub fn capture_client(&self, place: &PlaceName) -> CaptureClient {
-        let socket = self.places().capture_socket();
+        let places = self.places();
+        let own = places.held_consoles_socket(place);
+        // A holder that was killed has left its socket, but not the lock.
+        let held = own.exists() && places.holder(place).is_ok_and(|holder| holder.is_some());
+        let socket = if held { own } else { places.capture_socket() };
         CaptureClient { socket, place: place.clone(), by: command_line() }
     }
 

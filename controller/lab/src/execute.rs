@@ -22,8 +22,8 @@ use crate::beside::BoundPlace;
 use crate::console_name::beside_primary;
 use crate::coverage::measured;
 use crate::{
-    AttachError, CatalogueError, CheckError, Lab, NoConsole, NoCoverage, PowerCommandError,
-    ProbeCommandError, RunError,
+    AttachError, CatalogueError, CheckError, HoldError, Lab, NoConsole, NoCoverage,
+    PowerCommandError, ProbeCommandError, RunError,
 };
 
 /// Says why a command was not carried out.
@@ -67,6 +67,9 @@ pub enum CommandError {
     /// Another user has a lease for the place, or that of the command has ended.
     #[error(transparent)]
     Lease(#[from] LeaseError),
+    /// The board was not held, or not reached where another process holds it.
+    #[error(transparent)]
+    Hold(#[from] HoldError),
 }
 
 impl CommandError {
@@ -82,6 +85,7 @@ impl CommandError {
             Self::Check(error) => error.fault(),
             Self::Probe(error) => error.fault(),
             Self::Lease(error) => error.fault(),
+            Self::Hold(error) => error.fault(),
         }
     }
 }
@@ -127,6 +131,9 @@ impl Lab {
         events: Arc<dyn EventSink>,
         cancel: CancelToken,
     ) -> Result<Reply, CommandError> {
+        if let Some(holder) = self.holder_of(&command).await? {
+            return Ok(holder.carry_out(command, input, events, cancel).await?);
+        }
         Ok(match command {
             Command::Run(run) => {
                 let RunCommand {
@@ -163,9 +170,11 @@ impl Lab {
                 let mut input = Some(input);
                 let attached = self.attach(attach, &mut input, &*events, &cancel).await;
                 match (attached, boot, input) {
-                    (Err(AttachError::NotCaptured { .. }), Some(boot), Some(input)) => {
-                        self.converse(boot, input, events, cancel).await?
-                    }
+                    (
+                        Err(AttachError::NotCaptured { held: false, .. }),
+                        Some(boot),
+                        Some(input),
+                    ) => self.converse(boot, input, events, cancel).await?,
                     (attached, ..) => attached?,
                 }
             }
@@ -187,11 +196,12 @@ impl Lab {
             }
             Command::Power(power) => self.power(power, &*events, &cancel).await?,
             Command::Check(check) => Reply::Checked(self.check(check, &*events, &cancel).await?),
-            Command::Flash(flash) => self.flash(flash, events, cancel).await?,
-            Command::Erase(erase) => self.erase(erase, events, cancel).await?,
-            Command::Reset(reset) => self.reset(reset, events, cancel).await?,
-            Command::Debug(debug) => self.debug(debug, input, events, cancel).await?,
-            Command::ServeProbe(serve) => self.serve_probe(serve, events, cancel).await?,
+            Command::Hold(hold) => self.hold_board(hold, events, cancel).await?,
+            Command::Flash(_)
+            | Command::Erase(_)
+            | Command::Reset(_)
+            | Command::Debug(_)
+            | Command::ServeProbe(_) => self.board_command(command, input, events, cancel).await?,
         })
     }
 

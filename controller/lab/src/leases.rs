@@ -204,6 +204,7 @@ fn claim(command: &Command) -> Claim {
         Command::Reset(reset) => within(reset.probe.wait_ms),
         Command::Debug(debug) => within(debug.probe.wait_ms),
         Command::ServeProbe(serve) => within(serve.wait_ms),
+        Command::Hold(hold) => within(hold.wait_ms),
     }
 }
 

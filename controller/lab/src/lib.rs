@@ -8,6 +8,7 @@
 mod attach;
 mod beside;
 mod bind;
+mod capture_requests;
 mod catalogue;
 mod checks;
 mod config;
@@ -17,8 +18,10 @@ mod coverage;
 mod execute;
 mod faults;
 mod health;
+mod held;
 mod hold;
 mod leases;
+mod port_opener;
 mod power;
 mod probe;
 mod run;
@@ -26,9 +29,12 @@ mod run;
 use std::sync::Arc;
 
 use jig_drivers::power::{AskHuman, NoHuman};
+use jig_model::chain;
+use jig_model::command::Refusal;
 
 pub use self::attach::AttachError;
 pub use self::bind::BindError;
+pub use self::capture_requests::ClientRequests;
 pub use self::catalogue::{
     Boards, Catalogue, CatalogueError, SharedPort, Source, Unreadable, read, rig_files,
     shared_ports,
@@ -40,10 +46,12 @@ pub use self::coverage::NoCoverage;
 pub use self::execute::CommandError;
 pub use self::faults::InjectError;
 pub use self::health::{CheckError, health_policy};
+pub use self::held::HoldError;
 pub use self::hold::hold;
 pub use self::leases::{
     KEPT as LEASE_KEPT, RENEWAL as LEASE_RENEWAL, UNRENEWED as LEASE_UNRENEWED, acquire,
 };
+pub use self::port_opener::PortOpener;
 pub use self::power::{PlaceSwitch, PowerCommandError, SwitchError, confirmation_words};
 pub use self::probe::{ProbeCommandError, ServedPlace, served_places};
 pub use self::run::RunError;
@@ -54,6 +62,10 @@ pub struct Lab {
     catalogue: Arc<Catalogue>,
     human: Arc<dyn AskHuman>,
     program: std::path::PathBuf,
+    /// Makes what a client is told of an error.
+    refusal: Arc<dyn Fn(ProbeCommandError) -> Refusal + Send + Sync>,
+    /// The board that this process holds for other processes, where it carries out their commands.
+    held: Option<Arc<probe::HeldPlace>>,
 }
 
 impl Lab {
@@ -64,7 +76,23 @@ impl Lab {
     pub fn open(config: &LabConfig) -> Result<Self, CatalogueError> {
         let catalogue = Arc::new(Catalogue::load(config)?);
         let program = config.program.clone().unwrap_or_default();
-        Ok(Self { catalogue, human: Arc::new(NoHuman), program })
+        let refusal = Arc::new(|error: ProbeCommandError| Refusal {
+            fault: error.fault(),
+            message: chain(&error),
+            help: None,
+            problems: Vec::new(),
+        });
+        Ok(Self { catalogue, human: Arc::new(NoHuman), program, refusal, held: None })
+    }
+
+    /// Sets how an error is explained to the other processes for which a board is held.
+    #[must_use]
+    pub fn refusing(
+        mut self,
+        refusal: impl Fn(ProbeCommandError) -> Refusal + Send + Sync + 'static,
+    ) -> Self {
+        self.refusal = Arc::new(refusal);
+        self
     }
 
     /// Sets how a person is asked to switch what only a person can switch.

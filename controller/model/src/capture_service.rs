@@ -61,6 +61,16 @@ pub enum CaptureRequest {
         /// Whether to take it from its holder.
         take: bool,
     },
+    /// Set a modem line without the right to send, while the service reads the transport. Answered
+    /// when it is set.
+    Line {
+        /// The place.
+        place: PlaceName,
+        /// The console.
+        console: ConsoleName,
+        /// What to do.
+        what: LineControl,
+    },
     /// To end whatever the capture service does with an idle place: a command waits for it.
     /// Answered by [`CaptureAnswer::NotCaptured`] if it does nothing with it.
     GiveWay {

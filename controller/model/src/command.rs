@@ -9,6 +9,7 @@ mod debug;
 mod event;
 mod files;
 mod hex_bytes;
+mod hold;
 mod line;
 mod reply;
 #[cfg(test)]
@@ -31,6 +32,7 @@ pub use debug::{
 };
 pub use event::{CommandEvent, EventSink, RttChannelInfo, SweptRun};
 pub use files::CommandFiles;
+pub use hold::{HoldCommand, HolderOrder};
 pub use line::{LineError, MOST_LINE, VERSION, WorkerLine, to_line};
 pub use reply::{
     CheckReply, EmulatedPowerReply, PowerExplained, PowerReply, RecoveryStepsReply, Refusal, Reply,

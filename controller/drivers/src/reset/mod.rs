@@ -7,6 +7,7 @@
 //! *A place without power control boots by its reset.* Its power is then: off is held in reset,
 //! and on is let go. What cannot hold a board, a program, leaves it running unwatched at "off".
 
+mod captured_line;
 mod command;
 
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use jig_model::protocol::{
 use tokio::sync::Mutex;
 use tokio::time::sleep;
 
+pub use captured_line::reset_by_captured_line;
 pub use command::CommandResetFactory;
 
 /// How long a board is held in reset: chips want microseconds, and the capacitor at a reset pin

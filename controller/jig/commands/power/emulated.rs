@@ -21,7 +21,7 @@ pub(super) fn show(screen: &Screen, reply: &EmulatedPowerReply) {
             "in_use_by": in_use_by,
         }));
     }
-    let keep = format!("jig probe serve -b {place}");
+    let keep = format!("jig hold -b {place}");
     let words = match (in_use_by, action) {
         (holder, PowerAction::Explain) => {
             let now = holder.as_ref().map_or("off".to_owned(), |who| format!("on, by {who}"));

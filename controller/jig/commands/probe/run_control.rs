@@ -41,6 +41,7 @@ fn reset_words(method: ResetMethod) -> &'static str {
         ResetMethod::Line => "a line of its console",
         ResetMethod::Outlet => "an outlet",
         ResetMethod::Command => "a program",
+        ResetMethod::Emulator => "its emulator",
     }
 }
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use jig_lab::{Catalogue, health_policy};
+use jig_lab::{Catalogue, ClientRequests, health_policy};
 use jig_model::PlaceName;
 use jig_model::command::{CheckCommand, Command, RecoverCommand, RecoverExtent, Reply, WorkerLine};
 use jig_model::protocol::BoxFuture;
@@ -16,7 +16,6 @@ use jig_rig::health::{HealthState, HealthStore};
 use jig_rig::workflow::CancelToken;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-use super::requests::ClientRequests;
 use super::worker::Worker;
 use crate::args::Common;
 use crate::failure::chain;

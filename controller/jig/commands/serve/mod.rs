@@ -10,7 +10,6 @@
 
 mod idle;
 mod notify;
-mod requests;
 mod rig_watch;
 mod worker;
 
@@ -19,15 +18,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jig_drivers::serial::capture_service::Door;
-use jig_drivers::serial::{ReconnectingTransport, SerialPort};
-use jig_lab::Catalogue;
+use jig_lab::{Catalogue, ClientRequests, PortOpener};
 use jig_model::capture_service::{CaptureState, CaptureStatus};
 use jig_model::exit::CANCELLED;
-use jig_model::protocol::{BoxFuture, Transport};
 use jig_model::{ConsoleName, Fault, PlaceName, exit};
-use jig_rig::capture_service::{
-    Applied, CaptureService, CaptureSpec, IdleRounds, OpenTransport, OpenTransportError,
-};
+use jig_rig::capture_service::{Applied, CaptureService, CaptureSpec};
 use jig_rig::console::{Stamp, escape};
 use jig_rig::workflow::CancelToken;
 use jig_service::server::RpcListener;
@@ -36,7 +31,6 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-use self::requests::ClientRequests;
 use self::rig_watch::RigWatch;
 use super::rpc::rig_host;
 use super::runtime::runtime;
@@ -46,13 +40,6 @@ use crate::render::Screen;
 
 /// Interval of the checks of the rig file.
 const LOOK: Duration = Duration::from_secs(1);
-
-/// Time limit for the answer of a port's server; it is asked again afterwards.
-const ANSWER: Duration = Duration::from_secs(10);
-
-/// How long to wait for the return of a port: without limit in practice, because a place without
-/// its board is no reason to stop.
-const EVER: Duration = Duration::from_secs(365 * 86_400);
 
 /// Time limit for a proof under way to end, which includes switching its board off.
 const LAST_ROUND: Duration = Duration::from_secs(30);
@@ -110,8 +97,8 @@ async fn keep(
         let screen = Arc::clone(&screen);
         Arc::new(move |status: &CaptureStatus| show(&screen, status))
     };
-    let mut service = CaptureService::new(places.clone(), Arc::new(TransportOpener), clock, tell);
-    let requests = Arc::new(ClientRequests::new(IdleRounds::default()));
+    let mut service = CaptureService::new(places.clone(), Arc::new(PortOpener), clock, tell);
+    let requests = Arc::<ClientRequests>::default();
     let mut watch = RigWatch::of(common);
     service.apply(specs(&screen, &catalogue)).await;
     requests.set(&service);
@@ -256,26 +243,6 @@ fn specs(screen: &Screen, catalogue: &Catalogue) -> Vec<CaptureSpec> {
         }
     }
     specs
-}
-
-/// Opens serial ports.
-struct TransportOpener;
-
-impl OpenTransport for TransportOpener {
-    fn open(
-        &self,
-        spec: &CaptureSpec,
-    ) -> BoxFuture<'static, Result<Box<dyn Transport>, OpenTransportError>> {
-        let baud = spec.transport.baud.unwrap_or(spec.baud);
-        let port = SerialPort::new(spec.transport.end.clone(), baud);
-        let port = port.ready_by(spec.transport.ready.clone());
-        Box::pin(async {
-            let opened = ReconnectingTransport::open_now(port, ANSWER, EVER).await;
-            opened
-                .map(|transport| Box::new(transport) as _)
-                .map_err(|error| OpenTransportError(error.into()))
-        })
-    }
 }
 
 /// Prints the status of a console.

@@ -4,6 +4,7 @@
 //! shares it, so that no test loses its power.
 
 mod command;
+mod held;
 mod in_run;
 mod shared;
 

@@ -1,17 +1,17 @@
-//! Getting hold of a place for a command: a probe of its own, one that another process serves,
-//! or an emulated board that lives as long as the command.
+//! Getting hold of a place for a command: a probe of its own, one that another process serves, a
+//! board that this process holds, or an emulated board that lives as long as the command.
 
-use std::time::Duration;
+use std::sync::Arc;
 
 use jig_model::PlaceName;
-use jig_model::command::{EventSink, ProbeAccess};
-use jig_model::profile::BoardProfile;
+use jig_model::command::EventSink;
 use jig_model::rig_file::{Needed, ProbePart};
-use jig_probe::{AttachMode, AttachOptions, ChipDescription, ProbeSource, VirtualBoardError};
+use jig_probe::{AttachOptions, ChipDescription, ProbeSource, VirtualBoardError};
 use jig_rig::store::{PlaceLock, Places};
 use jig_rig::workflow::CancelToken;
 
 use super::ProbeCommandError;
+use super::held::HeldPlace;
 use super::local::LocalBoard;
 use super::sink::ConsoleSink;
 use super::target::CommandTarget;
@@ -39,9 +39,16 @@ enum How {
     Selector { selector: String, _lock: Option<PlaceLock> },
     /// An emulated board of this process.
     Local(Box<LocalBoard>),
+    /// A board that this process holds for several commands.
+    Shared(Arc<HeldPlace>),
 }
 
 impl HeldBoard {
+    /// Uses a board that this process holds.
+    pub(super) fn shared(held: Arc<HeldPlace>) -> Self {
+        Self { bound: ProbePart::default(), described: None, how: How::Shared(held) }
+    }
+
     /// Gets hold of the board of a place.
     pub(super) async fn hold(
         target: &CommandTarget<'_>,
@@ -95,7 +102,7 @@ impl HeldBoard {
                         ProbeCommandError::FlashFile { place, reading, error }
                     })?;
                 }
-                let sink = ConsoleSink::new(None);
+                let sink = Arc::new(ConsoleSink::new(None));
                 let board = LocalBoard::start(target, lock, sink).await?;
                 let bound = ProbePart::default();
                 Ok(Self { bound, described: None, how: How::Local(Box::new(board)) })
@@ -108,6 +115,8 @@ impl HeldBoard {
         match &self.how {
             How::Selector { selector, .. } => Ok(ProbeSource::Selector(selector.clone())),
             How::Local(board) => board.source(),
+            // Its session is open.
+            How::Shared(held) => Err(ProbeCommandError::NotBound(held.place().clone())),
         }
     }
 
@@ -117,29 +126,26 @@ impl HeldBoard {
     }
 
     /// Returns how to attach: as the caller says, else as the place does.
-    pub(super) fn options(&self, access: &ProbeAccess, profile: &BoardProfile) -> AttachOptions {
-        let mut options = AttachOptions {
-            chip: access.chip.clone(),
-            speed_khz: access.speed_khz.or(self.bound.speed_khz),
-            protocol: access.protocol.or(self.bound.protocol),
-            allow_unlock: access.allow_unlock,
-            wait: Duration::from_millis(access.wait_ms),
-            ..AttachOptions::default()
-        };
-        if access.under_reset || self.bound.under_reset {
-            options.mode = AttachMode::UnderReset;
+    pub(super) fn options(&self, target: &CommandTarget<'_>) -> AttachOptions {
+        // A board of this process tells its own chip.
+        if self.is_fresh() {
+            let chip = target.access.chip.clone();
+            return AttachOptions { chip, ..target.options(&self.bound, None) };
         }
-        if options.chip.is_some() || self.is_fresh() {
-            return options;
+        target.options(&self.bound, self.described.as_ref())
+    }
+
+    /// Tells whether other commands use the board at the same time.
+    pub(super) fn is_shared(&self) -> bool {
+        matches!(self.how, How::Shared(_))
+    }
+
+    /// Says that a shared board has no power any more, if so.
+    pub(super) fn is_off(&self) -> Option<ProbeCommandError> {
+        match &self.how {
+            How::Shared(held) => held.is_off(),
+            How::Selector { .. } | How::Local(_) => None,
         }
-        match &self.described {
-            Some(described) => {
-                options.chip = Some(described.chip.clone());
-                options.chip_description = Some(described.text.clone());
-            }
-            None => options.chip = self.bound.chip.clone().or_else(|| profile.chip.clone()),
-        }
-        options
     }
 
     /// Keeps what an emulated board's flash holds, before its program may end the board.
@@ -147,13 +153,14 @@ impl HeldBoard {
         match &self.how {
             How::Selector { .. } => Ok(()),
             How::Local(board) => board.keep().await,
+            How::Shared(held) => held.keep().await,
         }
     }
 
     /// Lets go; an emulated board of this process loses its power.
     pub(super) async fn release(self) {
         match self.how {
-            How::Selector { .. } => {}
+            How::Selector { .. } | How::Shared(_) => {}
             How::Local(board) => drop(board.release().await),
         }
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use jig_model::command::{
     BoardResetCommand, BreakpointOutcome, BreakpointReply, CodeLocation, EventSink, Reply, ResetBy,
+    ResetMethod, ResetReply,
 };
 use jig_model::debug::{CoreState, HaltReason};
 use jig_probe::{Leave, ResetInto};
@@ -14,7 +15,7 @@ use tokio::time::{Instant, sleep};
 use super::ProbeCommandError;
 use super::board::Lasting;
 use super::parts::reset_by_part;
-use super::port::{Port, PortDone, symbols_of};
+use super::port::{Port, PortDone, PortWish, symbols_of};
 use super::snapshot::explained;
 use super::target::CommandTarget;
 use crate::Lab;
@@ -32,11 +33,17 @@ impl Lab {
     ) -> Result<Reply, ProbeCommandError> {
         let BoardResetCommand { place, probe, by } = command;
         let target = CommandTarget::of(&self.catalogue, &place, probe)?;
+        if let Some(held) = self.held_place(&target)
+            && held.reset().await?
+        {
+            return Ok(Reply::Reset(ResetReply { place, method: ResetMethod::Emulator }));
+        }
         if let Some(method) = reset_by_part(&target, by)? {
             return self.reset_by(method, &target, &*events, &cancel).await;
         }
         let halt = by == ResetBy::Probe { halt: true };
-        let port = self.open_port(&target, "reset", Lasting::Board, events, cancel).await?;
+        let wish = PortWish { verb: "reset", lasting: Lasting::Board, starts: true, stays: false };
+        let port = self.open_port(&target, wish, events, cancel).await?;
         let done = async {
             port.ready().await?;
             let (into, leave) = match halt {

@@ -230,6 +230,28 @@ pub enum ProbeCommandError {
     /// A debug port gives full control of a board, and its protocol knows no password.
     #[error("a debug port is only served to this machine")]
     NotLoopback,
+    /// The board that is held has no power any more.
+    #[error("{place} has no power any more: {why}")]
+    BoardOff {
+        /// The place.
+        place: PlaceName,
+        /// What ended it; may hold any text.
+        why: String,
+    },
+    /// The emulator of a board without a debug port loads an image at each launch.
+    #[error("{0} keeps no image: its emulator has to be given one")]
+    NothingToBoot(PlaceName),
+    /// A board that is held is flashed by a command of its own.
+    #[error("{0} is held: it is flashed first, and then served")]
+    ImageOfHeld(PlaceName),
+    /// The debug port of the held board is served already.
+    #[error("the debug port of {place} is served already: {selector}")]
+    ServedAlready {
+        /// The place.
+        place: PlaceName,
+        /// By which selector; may hold any text.
+        selector: String,
+    },
     /// The emulated board ended while it was served; the words may hold any text.
     #[error("the emulated board {place} is gone: {words}")]
     BoardLost {
@@ -289,7 +311,9 @@ impl ProbeCommandError {
             }
             Self::Missing(_) => Fault::Profile,
             Self::Waiting(_) | Self::Cancelled(_) | Self::FlashCancelled { .. } => Fault::Cancelled,
-            Self::NotKept { .. }
+            Self::ImageOfHeld(_)
+            | Self::NothingToBoot(_)
+            | Self::NotKept { .. }
             | Self::NotEmulated { .. }
             | Self::Unreadable { .. }
             | Self::Image { .. }
@@ -308,7 +332,9 @@ impl ProbeCommandError {
             Self::Rtt(RttError::Corrupted { .. } | RttError::NoChannel { .. }) | Self::NoRtt => {
                 Fault::Target
             }
+            Self::BoardOff { .. } => Fault::Target,
             Self::Folder(_)
+            | Self::ServedAlready { .. }
             | Self::Unwritable { .. }
             | Self::Listen { .. }
             | Self::BoardLost { .. } => Fault::Lab,

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use jig_model::command::{
-    CommandEvent, EraseCommand, EraseReply, EventSink, FlashBy, FlashImageCommand, FlashReply,
-    ProbeFlash, Reply,
+    CommandEvent, DeployReply, EraseCommand, EraseReply, EventSink, FlashBy, FlashImageCommand,
+    FlashReply, ProbeFlash, Reply,
 };
 use jig_probe::{Cancel, ChipMemoryKind, ChipRegion, EraseScope, FlashRequest, Leave, ResetInto};
 use jig_rig::workflow::CancelToken;
@@ -12,7 +12,7 @@ use jig_rig::workflow::CancelToken;
 use super::ProbeCommandError;
 use super::board::Lasting;
 use super::parts::flashed_by_program;
-use super::port::{Port, PortDone, image_of};
+use super::port::{Port, PortDone, PortWish, image_of};
 use super::target::CommandTarget;
 use crate::Lab;
 
@@ -26,6 +26,12 @@ impl Lab {
     ) -> Result<Reply, ProbeCommandError> {
         let FlashImageCommand { place, probe, image, by } = command;
         let target = CommandTarget::of(&self.catalogue, &place, probe)?;
+        if let Some(held) = self.held_place(&target)
+            && let Some(image) = held.take_image(&target, &image).await?
+        {
+            let report = held.flash(&image).await?;
+            return Ok(Reply::Deployed(DeployReply { place, report }));
+        }
         if flashed_by_program(&target, &by)? {
             return self.flash_by_program(&target, &image, events, &cancel).await;
         }
@@ -33,7 +39,8 @@ impl Lab {
             FlashBy::Usual => ProbeFlash::default(),
             FlashBy::Probe(how) => how,
         };
-        let port = self.open_port(&target, "flash", Lasting::Flash, events, cancel).await?;
+        let wish = PortWish { verb: "flash", lasting: Lasting::Flash, starts: true, stays: false };
+        let port = self.open_port(&target, wish, events, cancel).await?;
         let done = async {
             port.ready().await?;
             let (_, payload) = image_of(&image, &target.profile)?;
@@ -53,7 +60,8 @@ impl Lab {
         let EraseCommand { place, probe, range } = command;
         let target = CommandTarget::of(&self.catalogue, &place, probe)?;
         let lasting = if range.is_some() { Lasting::Flash } else { Lasting::Nothing };
-        let port = self.open_port(&target, "erase", lasting, events, cancel).await?;
+        let wish = PortWish { verb: "erase", lasting, starts: true, stays: false };
+        let port = self.open_port(&target, wish, events, cancel).await?;
         let done = async {
             port.ready().await?;
             erase(&port, range.map_or(EraseScope::All, EraseScope::Range)).await
@@ -74,7 +82,11 @@ async fn flash(port: &Port, request: FlashRequest, start: bool) -> PortDone {
         true => (ResetInto::Run, Leave::Running),
         false => (ResetInto::Halt, Leave::Halted),
     };
-    port.done(port.handle.reset(into).await)?;
+    match port.done(port.handle.reset(into).await) {
+        // The image is on the board, and has ended it already.
+        Err(ProbeCommandError::BoardOff { .. }) if start => {}
+        reset => reset?,
+    }
     let reply = FlashReply {
         place: port.place.clone(),
         chip: port.attached.chip.clone(),

@@ -66,7 +66,8 @@ fn accessed<T>(port: &Port, done: Result<T, ProbeError>) -> Result<T, ProbeComma
     }
 }
 
-async fn as_it_is(port: &Port) -> Result<Leave, ProbeCommandError> {
+/// Says how the core is left as it is.
+pub(super) async fn as_it_is(port: &Port) -> Result<Leave, ProbeCommandError> {
     Ok(match port.state().await? {
         CoreState::Halted { .. } => Leave::Halted,
         CoreState::Running | CoreState::Sleeping | CoreState::LockedUp => Leave::Running,

@@ -9,10 +9,12 @@ mod core;
 mod error;
 mod flash;
 mod gdb;
+mod held;
 mod listing;
 mod local;
 mod memory;
 mod parts;
+mod plain;
 mod port;
 mod registers;
 mod rtt;
@@ -23,23 +25,108 @@ mod target;
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
-use jig_model::command::{DebugAction, DebugCommand, EventSink, Reply};
+use jig_model::command::{
+    BoardResetCommand, Command, DebugAction, DebugCommand, EventSink, FlashBy, FlashImageCommand,
+    HoldCommand, ProbeAccess, Reply, ResetBy,
+};
 use jig_model::image::Segment;
-use jig_model::profile::{MemoryKind, MemoryRegion};
+use jig_model::profile::{Emulation, MemoryKind, MemoryRegion};
+use jig_model::protocol::SharedSink;
 use jig_probe::Symbols;
 use jig_rig::workflow::CancelToken;
 use tokio::sync::mpsc;
 
 pub use self::error::ProbeCommandError;
+pub(crate) use self::held::{BoardEnd, HeldPlace};
 pub use self::listing::{ServedPlace, served_places};
 
 use self::board::Lasting;
-use self::port::{Port, PortDone, symbols_of};
+use self::port::{Port, PortDone, PortWish, image_of, symbols_of};
 use self::target::CommandTarget;
 use crate::Lab;
 
 impl Lab {
+    /// Carries out a command that flashes, resets or debugs a board.
+    ///
+    /// # Errors
+    /// It was not carried out; [`ProbeCommandError::NotBound`] where it is another command.
+    pub(crate) async fn board_command(
+        &self,
+        command: Command,
+        input: mpsc::Receiver<Vec<u8>>,
+        events: Arc<dyn EventSink>,
+        cancel: CancelToken,
+    ) -> Result<Reply, ProbeCommandError> {
+        match command {
+            Command::Flash(flash) => self.flash(flash, events, cancel).await,
+            Command::Erase(erase) => self.erase(erase, events, cancel).await,
+            Command::Reset(reset) => self.reset(reset, events, cancel).await,
+            Command::Debug(debug) => self.debug(debug, input, events, cancel).await,
+            Command::ServeProbe(serve) => self.serve_probe(serve, events, cancel).await,
+            other => Err(ProbeCommandError::NotBound(other.place().clone())),
+        }
+    }
+
+    /// Takes a place to hold its board.
+    pub(crate) async fn take_place(
+        &self,
+        command: &HoldCommand,
+        (sink, ended): (SharedSink, BoardEnd),
+        events: &dyn EventSink,
+        cancel: &CancelToken,
+    ) -> Result<HeldPlace, ProbeCommandError> {
+        let access = ProbeAccess { wait_ms: command.wait_ms, ..ProbeAccess::default() };
+        let target = CommandTarget::of(&self.catalogue, &command.place, access)?;
+        // An image that does not fit is found before anything is waited for.
+        if let Some(image) = &command.image {
+            image_of(image, &target.profile)?;
+        }
+        let loads =
+            |emulation: &Emulation| emulation.debug.is_none() && emulation.image_set.is_none();
+        if command.image.is_none() && target.profile.emulation.as_ref().is_some_and(loads) {
+            return Err(ProbeCommandError::NothingToBoot(command.place.clone()));
+        }
+        if !target.place.is_emulated() {
+            let locks = match self.switch_of(&target.place) {
+                // Those that lose their power together with it are not used meanwhile.
+                Ok(switch) => {
+                    let wait = Duration::from_millis(command.wait_ms);
+                    self.hold_switched(&switch, wait, false, events).await?
+                }
+                Err(_) => vec![target.lock(events, cancel).await?],
+            };
+            return Ok(HeldPlace::real(&target, locks, ended));
+        }
+        let lock = target.lock(events, cancel).await?;
+        HeldPlace::start(&target, lock, sink, ended).await
+    }
+
+    /// Boots the board that this process holds, with an image if there is one. A real board without
+    /// one runs on.
+    pub(crate) async fn boot_held(
+        &self,
+        command: HoldCommand,
+        events: Arc<dyn EventSink>,
+        cancel: CancelToken,
+    ) -> Result<(), ProbeCommandError> {
+        let HoldCommand { place, image, .. } = command;
+        let probe = ProbeAccess::default();
+        match image {
+            Some(image) => {
+                let flash = FlashImageCommand { place, probe, image, by: FlashBy::Usual };
+                self.flash(flash, events, cancel).await?;
+            }
+            None if !self.catalogue.place(&place)?.0.is_emulated() => {}
+            None => {
+                let by = ResetBy::Usual;
+                self.reset(BoardResetCommand { place, probe, by }, events, cancel).await?;
+            }
+        }
+        Ok(())
+    }
+
     /// Debugs a board through its debug port.
     pub(crate) async fn debug(
         &self,
@@ -67,7 +154,8 @@ impl Lab {
             _ => None,
         };
         let lasting = lasting(&action, &target);
-        let port = self.open_port(&target, action.verb(), lasting, events, cancel).await?;
+        let wish = PortWish { verb: action.verb(), lasting, starts: false, stays: stays(&action) };
+        let port = self.open_port(&target, wish, events, cancel).await?;
         let done = async {
             port.ready().await?;
             carry_out(&port, action, symbols, input).await
@@ -75,6 +163,14 @@ impl Lab {
         let done = done.await;
         port.close(done).await
     }
+}
+
+/// Tells whether an action lasts, so that other commands of a shared board go on beside it.
+fn stays(action: &DebugAction) -> bool {
+    matches!(
+        action,
+        DebugAction::Rtt { .. } | DebugAction::Gdb { .. } | DebugAction::Breakpoint { .. }
+    )
 }
 
 /// Tells whether ranges hold more bytes than one command reads.

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jig_drivers::reset::reset_by_captured_line;
 use jig_model::ConsoleName;
 use jig_model::command::{
     CommandEvent, DeployReply, EventSink, FlashBy, Reply, ResetBy, ResetMethod, ResetReply,
@@ -14,13 +15,13 @@ use jig_model::protocol::{
     BindContext, BoardSink, BoxFuture, DriverFactory as _, Protocols, SharedSink, Transport,
 };
 use jig_model::rig_file::{MissingPart, Needed, ResetPart};
-use jig_rig::store::{PlaceCommand, PlaceLock};
+use jig_rig::store::PlaceCommand;
 use jig_rig::workflow::CancelToken;
 
 use super::ProbeCommandError;
 use super::port::image_of;
 use super::sink::ConsoleSink;
-use super::target::CommandTarget;
+use super::target::{CommandLocks, CommandTarget};
 use crate::{BindError, Lab};
 
 /// Tells whether a program puts the image on the board, and not a debug probe.
@@ -84,7 +85,7 @@ fn method(part: &ResetPart) -> Option<ResetMethod> {
 struct BoundParts {
     parts: Protocols,
     command: PlaceCommand,
-    _held: Vec<PlaceLock>,
+    _held: CommandLocks,
 }
 
 /// Tells how far a program that flashes is, and throws away what the consoles print.
@@ -135,8 +136,12 @@ impl Lab {
         };
         let consoles = ConsoleSink::new(None);
         let told = FlasherSink { program, events: Arc::clone(&events), consoles };
+        if let Some(held) = self.held_place(target) {
+            held.let_go_of_probe().await;
+        }
+        // The consoles tell which process has to close the port that the program may need.
         let BoundParts { _held, command, mut parts } =
-            self.hold_and_bind(target, Arc::new(told.clone()), &*events, cancel).await?;
+            self.hold_and_bind(target, true, Arc::new(told.clone()), &*events, cancel).await?;
         let place = target.place.name.clone();
         let Some(flasher) = &mut parts.flasher else {
             return Err(ProbeCommandError::NotBound(place));
@@ -153,7 +158,13 @@ impl Lab {
             // The output of the program is kept as evidence.
             ProbeCommandError::Flasher { error, evidence: command.keep() }
         })?;
-        if let Some(reset) = &mut parts.reset {
+        if self.held_place(target).is_some() {
+            // As `jig reset` does, which leaves the consoles to their capture.
+            drop((parts, _held));
+            if let Some(method) = reset_by_part(target, ResetBy::Usual).ok().flatten() {
+                self.reset_by(method, target, &*events, cancel).await?;
+            }
+        } else if let Some(reset) = &mut parts.reset {
             reset.reset().await.map_err(ProbeCommandError::Driver)?;
         }
         Ok(Reply::Deployed(DeployReply { place, report }))
@@ -168,7 +179,18 @@ impl Lab {
         cancel: &CancelToken,
     ) -> Result<Reply, ProbeCommandError> {
         let sink = Arc::new(ConsoleSink::new(None));
-        let mut bound = self.hold_and_bind(target, sink, events, cancel).await?;
+        if let Some(held) = self.held_place(target).filter(|_| method == ResetMethod::Power) {
+            held.let_go_of_probe().await;
+        }
+        // Of a board that is held, another part of this process captures the consoles.
+        let consoles = self.held_place(target).is_none() || method == ResetMethod::Line;
+        let mut bound = self.hold_and_bind(target, consoles, sink, events, cancel).await?;
+        let reply = ResetReply { place: target.place.name.clone(), method };
+        if method == ResetMethod::Line
+            && reset_by_captured_line(&target.place).await.map_err(ProbeCommandError::Driver)?
+        {
+            return Ok(Reply::Reset(reply));
+        }
         match &mut bound.parts.reset {
             Some(reset) => tokio::select! {
                 biased;
@@ -180,13 +202,15 @@ impl Lab {
             },
             None => return Err(ProbeCommandError::NotBound(target.place.name.clone())),
         }
-        Ok(Reply::Reset(ResetReply { place: target.place.name.clone(), method }))
+        Ok(Reply::Reset(reply))
     }
 
-    /// Takes the place and binds all its parts; what its consoles print is thrown away.
+    /// Takes the place and binds its parts; what its consoles print is thrown away, unless they are
+    /// left out.
     async fn hold_and_bind(
         &self,
         target: &CommandTarget<'_>,
+        consoles: bool,
         sink: SharedSink,
         events: &dyn EventSink,
         cancel: &CancelToken,
@@ -196,9 +220,13 @@ impl Lab {
         let lock = held.iter().find(|lock| lock.place() == place);
         let lock = lock.ok_or_else(|| ProbeCommandError::NotBound(place.clone()))?;
         let command = lock.begin_command()?;
+        let mut parts_of = target.place.clone();
+        if !consoles {
+            parts_of.consoles.clear();
+        }
         let context = BindContext {
             profile: Arc::clone(&target.profile),
-            place: Arc::new(target.place.clone()),
+            place: Arc::new(parts_of),
             sink,
             evidence: command.folder().to_owned(),
             images: target.catalogue.images_dir(),
@@ -214,15 +242,18 @@ impl Lab {
         target: &CommandTarget<'_>,
         events: &dyn EventSink,
         cancel: &CancelToken,
-    ) -> Result<Vec<PlaceLock>, ProbeCommandError> {
+    ) -> Result<CommandLocks, ProbeCommandError> {
+        if let Some(held) = self.held_place(target) {
+            return Ok(held.locks().await);
+        }
         if target.place.reset_part() != Some(ResetPart::Power) {
-            return Ok(vec![target.lock(events, cancel).await?]);
+            return Ok(CommandLocks::Own(vec![target.lock(events, cancel).await?]));
         }
         let switch = self.switch_of(&target.place)?;
         let wait = Duration::from_millis(target.access.wait_ms);
         tokio::select! {
             biased;
-            held = self.hold_switched(&switch, wait, false, events) => Ok(held?),
+            held = self.hold_switched(&switch, wait, false, events) => Ok(CommandLocks::Own(held?)),
             () = cancel.cancelled() => Err(ProbeCommandError::Waiting(target.place.name.clone())),
         }
     }

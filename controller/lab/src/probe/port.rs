@@ -9,14 +9,17 @@ use jig_model::command::{CommandEvent, CoreReply, EventSink, Reply};
 use jig_model::debug::CoreState;
 use jig_model::image::{Image, ImageSource, Payload};
 use jig_model::profile::BoardProfile;
+use jig_model::rig_file::Needed;
 use jig_model::{BoardId, Fault, PlaceName};
 use jig_probe::{
     Attached, Cancel, ChipMemoryKind, Leave, ProbeError, ProbeHandle, ResetInto, Symbols,
 };
 use jig_rig::workflow::CancelToken;
+use tokio::sync::OwnedMutexGuard;
 
 use super::ProbeCommandError;
 use super::board::{HeldBoard, Lasting};
+use super::held::{HeldPlace, ProbeSession};
 use super::target::{CommandTarget, MAX_SYMBOLS, read};
 use crate::Lab;
 
@@ -29,6 +32,20 @@ pub(super) struct Port {
     pub(super) held: HeldBoard,
     pub(super) events: Arc<dyn EventSink>,
     pub(super) cancel: CancelToken,
+    /// Keeps other commands from stopping the core of a board that is shared.
+    _turn: Option<OwnedMutexGuard<()>>,
+}
+
+/// What a command wants of a debug port.
+pub(super) struct PortWish<'v> {
+    /// The verb, for messages.
+    pub(super) verb: &'v str,
+    /// What must outlive the command.
+    pub(super) lasting: Lasting,
+    /// Whether it starts a held board that has no power any more.
+    pub(super) starts: bool,
+    /// Whether it stays while other commands use the board, too.
+    pub(super) stays: bool,
 }
 
 /// What a command answers, and how it leaves the core.
@@ -39,13 +56,16 @@ impl Lab {
     pub(super) async fn open_port(
         &self,
         target: &CommandTarget<'_>,
-        verb: &str,
-        lasting: Lasting,
+        wish: PortWish<'_>,
         events: Arc<dyn EventSink>,
         cancel: CancelToken,
     ) -> Result<Port, ProbeCommandError> {
+        if let Some(held) = self.held_place(target) {
+            return shared(held, target, &wish, events, cancel).await;
+        }
+        let PortWish { verb, lasting, .. } = wish;
         let held = HeldBoard::hold(target, verb, lasting, &*events, &cancel).await?;
-        let options = held.options(&target.access, &target.profile);
+        let options = held.options(target);
         let source = match held.source() {
             Ok(source) => source,
             Err(error) => {
@@ -70,7 +90,13 @@ impl Lab {
         if held.is_fresh() {
             events.event(CommandEvent::BootedForCommand { place: place.clone() });
         }
-        Ok(Port { handle, attached, place, board, held, events, cancel })
+        Ok(Port { handle, attached, place, board, held, events, cancel, _turn: None })
+    }
+
+    /// Returns the board that this process holds, if a command is about it.
+    pub(super) fn held_place(&self, target: &CommandTarget<'_>) -> Option<&Arc<HeldPlace>> {
+        let held = self.held.as_ref().filter(|held| *held.place() == target.place.name)?;
+        target.access.selector.is_none().then_some(held)
     }
 
     /// Says why a board's debug port was not attached to. One without power is not the probe's
@@ -91,6 +117,31 @@ impl Lab {
     }
 }
 
+/// Opens the debug port of a board that this process holds.
+async fn shared(
+    held: &Arc<HeldPlace>,
+    target: &CommandTarget<'_>,
+    wish: &PortWish<'_>,
+    events: Arc<dyn EventSink>,
+    cancel: CancelToken,
+) -> Result<Port, ProbeCommandError> {
+    let (place, board) = (target.place.name.clone(), target.profile.id.clone());
+    let turn = match wish.stays {
+        true => None,
+        false => tokio::select! {
+            biased;
+            turn = held.turn() => Some(turn),
+            () = cancel.cancelled() => return Err(ProbeCommandError::Cancelled(place)),
+        },
+    };
+    target.place.needs(Needed::Probe, &target.profile, &format!("`{}`", wish.verb))?;
+    let session =
+        if wish.starts { held.start_again(target).await } else { held.session(target).await };
+    let ProbeSession { handle, attached } = session?;
+    let held = HeldBoard::shared(Arc::clone(held));
+    Ok(Port { handle, attached, place, board, held, events, cancel, _turn: turn })
+}
+
 impl Port {
     /// Makes a board ready that was just made: a real one takes its vectors from the flash at a
     /// reset.
@@ -103,6 +154,19 @@ impl Port {
 
     /// Lets go of the board, as the command says or as it is.
     pub(super) async fn close(self, done: PortDone) -> Result<Reply, ProbeCommandError> {
+        if self.held.is_shared() {
+            // The session is left open for others.
+            let (reply, leave) = done?;
+            let left = match leave {
+                Leave::Running => self.handle.run().await,
+                Leave::Halted => self.handle.halt().await.map(drop),
+            };
+            // A board that its program has ended meanwhile is left like this.
+            return match self.done(left) {
+                Err(error) if self.held.is_off().is_none() => Err(error),
+                Ok(()) | Err(_) => Ok(reply),
+            };
+        }
         let leave = match &done {
             Ok((_, leave)) => *leave,
             Err(_) => match self.handle.state().await {
@@ -121,7 +185,10 @@ impl Port {
 
     /// Names the place in what a probe says.
     pub(super) fn done<T>(&self, done: Result<T, ProbeError>) -> Result<T, ProbeCommandError> {
-        done.map_err(|error| ProbeCommandError::Probe { place: self.place.clone(), error })
+        done.map_err(|error| match self.held.is_off() {
+            Some(off) => off,
+            None => ProbeCommandError::Probe { place: self.place.clone(), error },
+        })
     }
 
     /// Tells the state of the core.

@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::ProbeCommandError;
+use super::memory::as_it_is;
 use super::port::{Port, PortDone};
 use super::target::{MAX_SYMBOLS, read};
 
@@ -50,21 +51,31 @@ pub(super) async fn rtt(port: &Port, wish: RttWish, input: mpsc::Receiver<Vec<u8
     }
     let deadline = wish.timeout_ms.map(|ms| Instant::now() + Duration::from_millis(ms));
     let talk = async {
-        let block = find(port, known, ram).await?;
+        let mut block = find(port, known, ram.clone()).await?;
         let (up, down) = (channels(&block.up), channels(&block.down));
         if !up.iter().any(|channel| channel.number == wish.channel) {
             let known = up.into_iter().map(|channel| (channel.number, channel.name)).collect();
             return Err(ProbeCommandError::NoRttChannel { channel: wish.channel, known });
         }
         port.events.event(CommandEvent::RttChannels { up, down });
-        converse(port, &block, wish.channel, table, input).await
+        let mut session = RttSession::new(wish.channel, table, input);
+        loop {
+            match session.converse(port, &block).await {
+                // Another command has reset the board, and its program sets the channels up anew.
+                Err(RttError::Corrupted { .. }) if port.held.is_shared() => {
+                    block = find(port, known, ram.clone()).await?;
+                }
+                ended => return ended.map_err(|error| told(error, port)),
+            }
+        }
     };
     tokio::select! {
         ended = talk => ended?,
         () = port.cancel.cancelled() => {}
         () = until(deadline) => {}
     }
-    Ok((Reply::Ended(EndedReply { place: port.place.clone() }), Leave::Running))
+    let leave = if port.held.is_shared() { as_it_is(port).await? } else { Leave::Running };
+    Ok((Reply::Ended(EndedReply { place: port.place.clone() }), leave))
 }
 
 async fn until(deadline: Option<Instant>) {
@@ -117,55 +128,64 @@ fn channels(channels: &[RttChannel]) -> Vec<RttChannelInfo> {
     .collect()
 }
 
-async fn converse(
-    port: &Port,
-    block: &RttBlock,
+/// A channel that is shown and fed.
+struct RttSession {
     channel: usize,
-    table: Option<DefmtTable>,
-    mut input: mpsc::Receiver<Vec<u8>>,
-) -> Result<(), ProbeCommandError> {
-    let mut decoder = table.map(DefmtDecoder::new);
-    let mut to_send: Vec<u8> = Vec::new();
-    loop {
-        let (up, bytes) = (block.clone(), std::mem::take(&mut to_send));
-        let had = bytes.len();
-        let moved = port.handle.rtt(move |memory| {
-            let mut got = Vec::new();
-            up.read(memory, channel, &mut got)?;
-            let sent = if bytes.is_empty() { 0 } else { up.write(memory, channel, &bytes)? };
-            Ok((got, bytes[sent..].to_vec()))
-        });
-        let (got, rest) = moved.await.map_err(|error| told(error, port))?;
-        let idle = got.is_empty() && rest.len() == had;
-        to_send = rest;
-        match &mut decoder {
-            Some(decoder) => {
-                for item in decoder.push(&got) {
-                    port.events.event(match item {
-                        DefmtItem::Line(line) => CommandEvent::RttLine { line },
-                        DefmtItem::Broken { bytes } => CommandEvent::RttBroken { bytes },
-                    });
+    decoder: Option<DefmtDecoder>,
+    input: mpsc::Receiver<Vec<u8>>,
+    to_send: Vec<u8>,
+}
+
+impl RttSession {
+    fn new(channel: usize, table: Option<DefmtTable>, input: mpsc::Receiver<Vec<u8>>) -> Self {
+        Self { channel, decoder: table.map(DefmtDecoder::new), input, to_send: Vec::new() }
+    }
+
+    /// Passes bytes on until the control block cannot be used.
+    async fn converse(&mut self, port: &Port, block: &RttBlock) -> Result<(), RttError> {
+        let Self { channel, decoder, input, to_send } = self;
+        let channel = *channel;
+        loop {
+            let (up, bytes) = (block.clone(), std::mem::take(to_send));
+            let had = bytes.len();
+            let moved = port.handle.rtt(move |memory| {
+                let mut got = Vec::new();
+                up.read(memory, channel, &mut got)?;
+                let sent = if bytes.is_empty() { 0 } else { up.write(memory, channel, &bytes)? };
+                Ok((got, bytes[sent..].to_vec()))
+            });
+            let (got, rest) = moved.await?;
+            let idle = got.is_empty() && rest.len() == had;
+            *to_send = rest;
+            match decoder {
+                Some(decoder) => {
+                    for item in decoder.push(&got) {
+                        port.events.event(match item {
+                            DefmtItem::Line(line) => CommandEvent::RttLine { line },
+                            DefmtItem::Broken { bytes } => CommandEvent::RttBroken { bytes },
+                        });
+                    }
+                }
+                None => {
+                    for bytes in got.chunks(PIECE) {
+                        port.events.event(CommandEvent::RttBytes { bytes: bytes.to_vec() });
+                    }
                 }
             }
-            None => {
-                for bytes in got.chunks(PIECE) {
-                    port.events.event(CommandEvent::RttBytes { bytes: bytes.to_vec() });
-                }
-            }
-        }
-        while to_send.len() < STRIDE
-            && let Ok(bytes) = input.try_recv()
-        {
-            to_send.extend_from_slice(&bytes);
-        }
-        if idle && to_send.len() < STRIDE {
-            if let Ok(Some(bytes)) = timeout_at(Instant::now() + REST, input.recv()).await {
+            while to_send.len() < STRIDE
+                && let Ok(bytes) = input.try_recv()
+            {
                 to_send.extend_from_slice(&bytes);
-            } else if input.is_closed() {
+            }
+            if idle && to_send.len() < STRIDE {
+                if let Ok(Some(bytes)) = timeout_at(Instant::now() + REST, input.recv()).await {
+                    to_send.extend_from_slice(&bytes);
+                } else if input.is_closed() {
+                    sleep(REST).await;
+                }
+            } else if idle {
                 sleep(REST).await;
             }
-        } else if idle {
-            sleep(REST).await;
         }
     }
 }

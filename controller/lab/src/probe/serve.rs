@@ -14,6 +14,7 @@ use jig_probe::{
 use jig_rig::workflow::CancelToken;
 
 use super::ProbeCommandError;
+use super::held::HeldPlace;
 use super::local::LocalBoard;
 use super::port::image_of;
 use super::sink::ConsoleSink;
@@ -35,10 +36,13 @@ impl Lab {
             let selector = target.place.probe.map(|probe| probe.selector);
             return Err(ProbeCommandError::NotEmulated { place, selector });
         }
+        if let Some(held) = self.held_place(&target) {
+            return serve_held(held, &target, (listen, image), &*events, &cancel).await;
+        }
         let lock = target.lock(&*events, &cancel).await?;
         let sink = ConsoleSink::new(Some(Arc::clone(&events)));
         let lost = sink.lost();
-        let mut board = Box::new(LocalBoard::start(&target, lock, sink).await?);
+        let mut board = Box::new(LocalBoard::start(&target, lock, Arc::new(sink)).await?);
         let (mut server, handle) = match start(&target, &board, listen, image).await {
             Ok(both) => both,
             Err(error) => {
@@ -46,15 +50,8 @@ impl Lab {
                 return Err(error);
             }
         };
-        board.lock.serves(server.selector());
-        let described = ChipDescription::of(&target.profile);
-        let (chip, description) = described.map(|about| (about.chip, about.text)).unzip();
-        events.event(CommandEvent::ProbeServed {
-            place: place.clone(),
-            selector: server.selector().to_owned(),
-            chip: chip.or_else(|| target.profile.chip.clone()),
-            description,
-        });
+        board.lock.serves(Some(server.selector()));
+        events.event(told_of(&target, &server));
         // The caller knows the selector before the board prints its first byte.
         let runs = async {
             handle.reset(ResetInto::Run).await?;
@@ -83,6 +80,67 @@ impl Lab {
     }
 }
 
+/// Serves a board that this process holds, until the caller cancels or its power is gone.
+async fn serve_held(
+    held: &HeldPlace,
+    target: &CommandTarget<'_>,
+    (listen, image): (Option<ListenAt>, Option<PathBuf>),
+    events: &dyn EventSink,
+    cancel: &CancelToken,
+) -> Result<Reply, ProbeCommandError> {
+    let place = target.place.name.clone();
+    if image.is_some() {
+        return Err(ProbeCommandError::ImageOfHeld(place));
+    }
+    // A board without power has no debug port.
+    held.session(target).await?;
+    let mut server = held.serve(|| serve_at(target, listen)).await?;
+    events.event(told_of(target, &server));
+    let lost = tokio::select! {
+        () = cancel.cancelled() => None,
+        words = held.lost_power() => Some(words),
+    };
+    server.stop();
+    drop(server);
+    held.served_no_more().await;
+    match lost {
+        None => Ok(Reply::Ended(EndedReply { place })),
+        Some(words) => Err(ProbeCommandError::BoardLost { place, words }),
+    }
+}
+
+fn told_of(target: &CommandTarget<'_>, server: &ServerHandle) -> CommandEvent {
+    let described = ChipDescription::of(&target.profile);
+    let (chip, description) = described.map(|about| (about.chip, about.text)).unzip();
+    CommandEvent::ProbeServed {
+        place: target.place.name.clone(),
+        selector: server.selector().to_owned(),
+        chip: chip.or_else(|| target.profile.chip.clone()),
+        description,
+    }
+}
+
+/// Returns where a board is served. The place's own socket may have been left by a process that is
+/// gone: the lock proves it.
+fn serve_at(
+    target: &CommandTarget<'_>,
+    listen: Option<ListenAt>,
+) -> Result<ServeAt, ProbeCommandError> {
+    Ok(match listen {
+        None => {
+            let path =
+                target.catalogue.places().root().join(format!("{}.probe", target.place.name));
+            let _ = std::fs::remove_file(&path);
+            ServeAt::Unix(path)
+        }
+        Some(ListenAt::Unix(path)) => ServeAt::Unix(path),
+        Some(ListenAt::Tcp(address)) if address.ip().is_loopback() => {
+            ServeAt::Loopback(address.port())
+        }
+        Some(ListenAt::Tcp(_)) => return Err(ProbeCommandError::NotLoopback),
+    })
+}
+
 /// Flashes the board, leaves it before its first instruction, and listens.
 async fn start(
     target: &CommandTarget<'_>,
@@ -102,19 +160,6 @@ async fn start(
         board.keep().await?;
     }
     handle.reset(ResetInto::Halt).await.map_err(told)?;
-    let at = match listen {
-        None => {
-            let path =
-                target.catalogue.places().root().join(format!("{}.probe", target.place.name));
-            // The lock proves that the process that made it is gone.
-            let _ = std::fs::remove_file(&path);
-            ServeAt::Unix(path)
-        }
-        Some(ListenAt::Unix(path)) => ServeAt::Unix(path),
-        Some(ListenAt::Tcp(address)) if address.ip().is_loopback() => {
-            ServeAt::Loopback(address.port())
-        }
-        Some(ListenAt::Tcp(_)) => return Err(ProbeCommandError::NotLoopback),
-    };
+    let at = serve_at(target, listen)?;
     Ok((board.board.serve(at)?, handle))
 }

@@ -1,5 +1,6 @@
 //! The place that a command is about, and how the caller wants to get at it.
 
+use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,9 +8,11 @@ use std::time::Duration;
 use jig_model::PlaceName;
 use jig_model::command::{EventSink, ProbeAccess};
 use jig_model::profile::BoardProfile;
-use jig_model::rig_file::Place;
+use jig_model::rig_file::{Place, ProbePart};
+use jig_probe::{AttachMode, AttachOptions, ChipDescription};
 use jig_rig::store::{PlaceLock, read_whole};
 use jig_rig::workflow::CancelToken;
+use tokio::sync::OwnedMutexGuard;
 
 use super::ProbeCommandError;
 use crate::hold::hold;
@@ -34,6 +37,38 @@ impl<'c> CommandTarget<'c> {
         Ok(Self { catalogue, place, profile, access })
     }
 
+    /// Returns how to attach to a probe: as the caller says, else as the place does. A chip that is
+    /// described is taken as described.
+    pub(super) fn options(
+        &self,
+        bound: &ProbePart,
+        described: Option<&ChipDescription>,
+    ) -> AttachOptions {
+        let access = &self.access;
+        let mut options = AttachOptions {
+            chip: access.chip.clone(),
+            speed_khz: access.speed_khz.or(bound.speed_khz),
+            protocol: access.protocol.or(bound.protocol),
+            allow_unlock: access.allow_unlock,
+            wait: Duration::from_millis(access.wait_ms),
+            ..AttachOptions::default()
+        };
+        if access.under_reset || bound.under_reset {
+            options.mode = AttachMode::UnderReset;
+        }
+        if options.chip.is_some() {
+            return options;
+        }
+        match described {
+            Some(described) => {
+                options.chip = Some(described.chip.clone());
+                options.chip_description = Some(described.text.clone());
+            }
+            None => options.chip = bound.chip.clone().or_else(|| self.profile.chip.clone()),
+        }
+        options
+    }
+
     /// Takes the place for this process.
     pub(super) async fn lock(
         &self,
@@ -45,6 +80,25 @@ impl<'c> CommandTarget<'c> {
             biased;
             held = hold(self.catalogue, &self.place.name, wait, events) => Ok(held?),
             () = cancel.cancelled() => Err(ProbeCommandError::Waiting(self.place.name.clone())),
+        }
+    }
+}
+
+/// The places that a command has for itself.
+pub(super) enum CommandLocks {
+    /// It has taken them.
+    Own(Vec<PlaceLock>),
+    /// This process holds them for several commands, one of which uses them at a time.
+    Held(OwnedMutexGuard<Vec<PlaceLock>>),
+}
+
+impl Deref for CommandLocks {
+    type Target = [PlaceLock];
+
+    fn deref(&self) -> &[PlaceLock] {
+        match self {
+            Self::Own(locks) => locks,
+            Self::Held(locks) => locks,
         }
     }
 }

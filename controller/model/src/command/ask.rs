@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     AttachCommand, BoardResetCommand, ConsoleCommand, DebugCommand, EraseCommand,
-    FlashImageCommand, LineControlCommand, ServeProbeCommand,
+    FlashImageCommand, HoldCommand, LineControlCommand, ServeProbeCommand,
 };
 use crate::pattern::Pattern;
 use crate::recovery::RecoveryStep;
@@ -53,6 +53,9 @@ pub enum Command {
     Debug(DebugCommand),
     /// Serves the debug port of an emulated board. Legal as [`Command::Flash`].
     ServeProbe(ServeProbeCommand),
+    /// Keeps a board powered for the commands of other processes until it is cancelled. Legal as
+    /// [`Command::Flash`].
+    Hold(HoldCommand),
 }
 
 impl Command {
@@ -73,6 +76,7 @@ impl Command {
             Self::Reset(reset) => &reset.place,
             Self::Debug(debug) => &debug.place,
             Self::ServeProbe(serve) => &serve.place,
+            Self::Hold(hold) => &hold.place,
         }
     }
 }

@@ -391,6 +391,8 @@ pub enum ResetMethod {
     Outlet,
     /// A program.
     Command,
+    /// The emulator of a board without a debug port.
+    Emulator,
 }
 
 /// The state of a core.

@@ -155,6 +155,22 @@ pub enum CommandEvent {
         /// A target description for probe-rs, where the chip is not built in.
         description: Option<String>,
     },
+    /// A board is held: other processes may use it.
+    Held {
+        /// The place.
+        place: PlaceName,
+        /// The consoles that can be attached to.
+        consoles: Vec<ConsoleName>,
+        /// Whether it has a debug port.
+        debug: bool,
+    },
+    /// The board that is held has no power any more, until a command starts it again.
+    HeldBoardEnded {
+        /// The place.
+        place: PlaceName,
+        /// What ended it; may hold any text.
+        why: String,
+    },
     /// A served board printed these bytes.
     ConsoleBytes {
         /// The console.

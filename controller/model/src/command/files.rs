@@ -24,6 +24,7 @@ impl Command {
             Self::Console(console) => images(console.image.as_mut()),
             Self::Flash(flash) => images(Some(&mut flash.image)),
             Self::ServeProbe(serve) => images(serve.image.as_mut()),
+            Self::Hold(hold) => images(hold.image.as_mut()),
             Self::Debug(DebugCommand { action, .. }) => match action {
                 DebugAction::Backtrace { image } | DebugAction::Rtt { image, .. } => {
                     images(image.as_mut())
@@ -56,7 +57,7 @@ impl Command {
     /// channel or a server.
     pub fn is_session(&self) -> bool {
         match self {
-            Self::Console(_) | Self::Attach(_) | Self::ServeProbe(_) => true,
+            Self::Console(_) | Self::Attach(_) | Self::ServeProbe(_) | Self::Hold(_) => true,
             Self::Debug(debug) => {
                 matches!(debug.action, DebugAction::Rtt { .. } | DebugAction::Gdb { .. })
             }

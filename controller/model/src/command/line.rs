@@ -8,7 +8,7 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::{Command, CommandEvent, Refusal, Reply};
+use super::{Command, CommandEvent, HolderOrder, Refusal, Reply};
 
 /// Version of what is said.
 pub const VERSION: u32 = 4;
@@ -92,6 +92,16 @@ impl Command {
     ///
     /// # Errors
     /// The line is too long, of another version, or no command.
+    pub fn from_line(line: &[u8]) -> Result<Self, LineError> {
+        from_line(line)
+    }
+}
+
+impl HolderOrder {
+    /// Reads what a client tells the holder of a place.
+    ///
+    /// # Errors
+    /// The line is too long, of another version, or no order.
     pub fn from_line(line: &[u8]) -> Result<Self, LineError> {
         from_line(line)
     }

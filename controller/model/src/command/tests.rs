@@ -166,6 +166,7 @@ fn probe_commands() -> Vec<Command> {
             image: image(),
             wait_ms: 1,
         }),
+        Command::Hold(HoldCommand { place: place(), image: image(), wait_ms: 1 }),
     ];
     commands.extend(actions.map(|action| {
         Command::Debug(DebugCommand { place: place(), probe: probe.clone(), action })
@@ -197,6 +198,12 @@ fn probe_events() -> Vec<CommandEvent> {
             chip: None,
             description: Some("name: chip".to_owned()),
         },
+        CommandEvent::Held {
+            place: place(),
+            consoles: vec!["uart0".parse().unwrap()],
+            debug: true,
+        },
+        CommandEvent::HeldBoardEnded { place: place(), why: "the firmware ended".to_owned() },
         CommandEvent::ConsoleBytes { console: "uart0".parse().unwrap(), bytes: b"ok".to_vec() },
     ]
 }
@@ -391,6 +398,18 @@ fn every_command_survives_its_line() {
         assert!(!line.contains('\n'), "{line}");
         assert_eq!(Command::from_line(line.as_bytes()).unwrap(), command, "{line}");
         assert_eq!(*command.place(), place());
+    }
+}
+
+#[test]
+fn every_order_to_a_holder_survives_its_line() {
+    let command = commands().into_iter().map(|command| HolderOrder::Command(Box::new(command)));
+    let others =
+        [HolderOrder::Input { bytes: vec![0, 255] }, HolderOrder::InputEnd, HolderOrder::Cancel];
+    for order in command.chain(others) {
+        let line = to_line(&order).unwrap();
+        assert!(!line.contains('\n'), "{line}");
+        assert_eq!(HolderOrder::from_line(line.as_bytes()).unwrap(), order, "{line}");
     }
 }
 

@@ -95,7 +95,8 @@ impl ConsoleCapture {
     /// Captures the console until it is stopped or its last handle is dropped.
     pub(super) async fn run(mut self) {
         // Bytes between the end of an earlier service and now are missing.
-        self.missed = self.folder.files().is_ok_and(|files| !files.is_empty());
+        self.missed = self.opener.prints_uncaptured()
+            && self.folder.files().is_ok_and(|files| !files.is_empty());
         while let Some(transport) = self.obtain().await {
             if !self.capture(transport).await {
                 break;

@@ -31,6 +31,15 @@ impl ConsoleCapture {
                 false => drop(ask.reply.send(Err(CaptureError::Crowded))),
             },
             Some(CaptureOrder::InputWriter(ask)) => self.give_writer(ask, handle),
+            Some(CaptureOrder::Line { what, reply }) => {
+                let Some(handle) = handle.cloned() else {
+                    let _ = reply.send(Err(self.refusal()));
+                    return;
+                };
+                self.writes.spawn(async move {
+                    let _ = reply.send(handle.line(what).await.map_err(CaptureError::Input));
+                });
+            }
             Some(CaptureOrder::Input { writer, input, mut reply }) => {
                 let mine = self.writer.as_ref().is_some_and(|holder| holder.id == writer);
                 let Some(handle) = handle.filter(|_| mine).cloned() else {

@@ -26,6 +26,12 @@ pub trait OpenTransport: Send + Sync {
         &self,
         spec: &CaptureSpec,
     ) -> BoxFuture<'static, Result<Box<dyn Transport>, OpenTransportError>>;
+
+    /// Tells whether a board may print while no service captures it, so that bytes may be missing
+    /// between two services.
+    fn prints_uncaptured(&self) -> bool {
+        true
+    }
 }
 
 /// Reason why a transport cannot be opened now, as its driver states it.
@@ -135,6 +141,11 @@ pub(super) enum CaptureOrder {
         input: Input,
         reply: oneshot::Sender<Result<(), CaptureError>>,
     },
+    /// Sets a line without the right to send.
+    Line {
+        what: LineControl,
+        reply: oneshot::Sender<Result<(), CaptureError>>,
+    },
     /// Changes the transport, the speed or the limits.
     Change(Box<CaptureSpec>),
     /// Retries a transport that has ended for good.
@@ -224,6 +235,16 @@ impl CaptureHandle {
     pub async fn writer(&self, by: String, take: bool) -> Result<InputWriter, CaptureError> {
         let (reply, answer) = oneshot::channel();
         self.order(CaptureOrder::InputWriter(WriterRequest { by, take, reply })).await?;
+        answer.await.map_err(|_| CaptureError::Ending)?
+    }
+
+    /// Sets a modem line, whoever has the right to send.
+    ///
+    /// # Errors
+    /// The transport is not read here now, has no such line, or the line was not set.
+    pub async fn line(&self, what: LineControl) -> Result<(), CaptureError> {
+        let (reply, answer) = oneshot::channel();
+        self.order(CaptureOrder::Line { what, reply }).await?;
         answer.await.map_err(|_| CaptureError::Ending)?
     }
 

@@ -230,6 +230,16 @@ impl Places {
         self.beside("serve.sock")
     }
 
+    /// Returns the socket at which the holder of a place takes commands for its board.
+    pub fn holder_socket(&self, place: &PlaceName) -> PathBuf {
+        self.path(place, "holder")
+    }
+
+    /// Returns the socket at which the holder of a place serves the consoles that it captures.
+    pub fn held_consoles_socket(&self, place: &PlaceName) -> PathBuf {
+        self.path(place, "capture")
+    }
+
     /// Takes the lock of the capture service, or names its holder at once.
     ///
     /// # Errors
@@ -355,9 +365,11 @@ impl PlaceLock {
         self.held.path.with_extension("command")
     }
 
-    /// Tells others by which selector they may use the probe that is served here.
-    pub fn serves(&mut self, selector: &str) {
-        self.held.holder.selector = Some(selector.chars().take(MAX_ARG).collect());
+    /// Tells others by which selector they may use the probe that is served here; none once it is
+    /// not served any more.
+    pub fn serves(&mut self, selector: Option<&str>) {
+        self.held.holder.selector =
+            selector.map(|selector| selector.chars().take(MAX_ARG).collect());
         self.held.write();
     }
 }

@@ -1,11 +1,11 @@
-//! A connection: lines of JSON, each with at most one descriptor.
+//! A connection: lines, most of them JSON, each with at most one descriptor.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use jig_model::capture_service::MOST_LINE;
 use nix::unistd::geteuid;
 use rustix::cmsg_space;
 use rustix::net::{
@@ -25,7 +25,9 @@ const MOST_PATH: usize = 107;
 
 #[derive(Debug)]
 pub(super) struct Channel {
-    stream: UnixStream,
+    stream: Arc<UnixStream>,
+    /// Longest line that is received, in bytes.
+    most_line: usize,
     got: Vec<u8>,
     /// The last descriptor received, until it is taken.
     fd: Option<OwnedFd>,
@@ -33,13 +35,13 @@ pub(super) struct Channel {
 
 impl Channel {
     /// Wraps a connection if the peer runs as this user.
-    pub(super) fn of(stream: UnixStream) -> io::Result<Self> {
+    pub(super) fn of(stream: UnixStream, most_line: usize) -> io::Result<Self> {
         let user = stream.peer_cred()?.uid();
         // Root has this access anyway.
         if user != geteuid().as_raw() && user != 0 {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it is another user's"));
         }
-        Ok(Self { stream, got: Vec::new(), fd: None })
+        Ok(Self { stream: Arc::new(stream), most_line, got: Vec::new(), fd: None })
     }
 
     /// Returns the process id of the peer when it connected.
@@ -54,15 +56,12 @@ impl Channel {
     ) -> io::Result<()> {
         let mut line = serde_json::to_vec(message)?;
         line.push(b'\n');
-        let (mut rest, mut fd) = (&line[..], fd);
-        while !rest.is_empty() {
-            let sent =
-                self.stream.async_io(Interest::WRITABLE, || send_some(&self.stream, rest, fd));
-            // The descriptor went with the first of them.
-            rest = &rest[sent.await?.min(rest.len())..];
-            fd = None;
-        }
-        Ok(())
+        send_all(&self.stream, &line, fd).await
+    }
+
+    /// Returns what sends lines while others are received.
+    pub(super) fn sender(&self) -> LineSender {
+        LineSender(Arc::clone(&self.stream))
     }
 
     /// Sends a line without waiting; bytes that the socket does not accept at once are dropped.
@@ -75,16 +74,26 @@ impl Channel {
 
     /// Receives a message; none if the peer has closed. Cancel-safe.
     pub(super) async fn receive<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
+        let line = self.receive_line().await?;
+        Ok(line.map(|line| serde_json::from_slice(&line)).transpose()?)
+    }
+
+    /// Receives a line without its end; none if the peer has closed. Cancel-safe.
+    pub(super) async fn receive_line(&mut self) -> io::Result<Option<Vec<u8>>> {
+        let mut searched = 0;
         loop {
-            if let Some(end) = self.got.iter().position(|&byte| byte == b'\n') {
-                let line: Vec<u8> = self.got.drain(..=end).collect();
-                return Ok(Some(serde_json::from_slice(&line)?));
+            let end = self.got[searched..].iter().position(|&byte| byte == b'\n');
+            if let Some(end) = end {
+                let mut line: Vec<u8> = self.got.drain(..=searched + end).collect();
+                line.pop();
+                return Ok(Some(line));
             }
-            if self.got.len() >= MOST_LINE {
+            searched = self.got.len();
+            if searched >= self.most_line {
                 return Err(io::Error::new(io::ErrorKind::InvalidData, "a line without an end"));
             }
             let mut buf = [0; CHUNK];
-            let stream = &self.stream;
+            let stream = &*self.stream;
             let received = stream.async_io(Interest::READABLE, || receive_some(stream, &mut buf));
             let (count, fd) = received.await?;
             self.fd = fd.or(self.fd.take());
@@ -99,6 +108,33 @@ impl Channel {
     pub(super) fn take_fd(&mut self) -> Option<OwnedFd> {
         self.fd.take()
     }
+}
+
+/// Sends lines on a connection.
+#[derive(Debug, Clone)]
+pub struct LineSender(Arc<UnixStream>);
+
+impl LineSender {
+    /// Sends a line, to which its end is added. A line that was sent in part is a broken connection:
+    /// the future is not to be dropped before.
+    ///
+    /// # Errors
+    /// The peer has gone.
+    pub async fn send(&self, line: &str) -> io::Result<()> {
+        let line = [line.as_bytes(), b"\n"].concat();
+        send_all(&self.0, &line, None).await
+    }
+}
+
+async fn send_all(stream: &UnixStream, bytes: &[u8], fd: Option<&OwnedFd>) -> io::Result<()> {
+    let (mut rest, mut fd) = (bytes, fd);
+    while !rest.is_empty() {
+        let sent = stream.async_io(Interest::WRITABLE, || send_some(stream, rest, fd));
+        // The descriptor went with the first of them.
+        rest = &rest[sent.await?.min(rest.len())..];
+        fd = None;
+    }
+    Ok(())
 }
 
 fn send_some(stream: &UnixStream, bytes: &[u8], fd: Option<&OwnedFd>) -> io::Result<usize> {

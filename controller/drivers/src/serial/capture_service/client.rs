@@ -4,14 +4,16 @@ use std::io;
 use std::path::Path;
 
 use jig_model::capture_service::{
-    CaptureAnswer, CaptureCall, CaptureRequest, CaptureStatus, VERSION, WriterEvent, WriterOrder,
+    CaptureAnswer, CaptureCall, CaptureRequest, CaptureStatus, MOST_LINE, VERSION, WriterEvent,
+    WriterOrder,
 };
+use jig_model::protocol::LineControl;
 use jig_model::rig_file::CaptureClient;
 use jig_model::{ConsoleName, PlaceName};
 use tokio::net::UnixStream;
 
 use super::CaptureServiceError;
-use super::channel::{Channel, short};
+use super::channel::{Channel, LineSender, short};
 
 /// Sends a request and waits for the answer; none if no capture service runs, or it ends meanwhile.
 pub(super) async fn ask(
@@ -19,7 +21,7 @@ pub(super) async fn ask(
     wanted: CaptureRequest,
 ) -> Result<Option<(Channel, CaptureAnswer)>, CaptureServiceError> {
     let request = CaptureCall { version: VERSION, by: client.by.clone(), ask: wanted };
-    let Some(mut channel) = connect(&client.socket).await? else { return Ok(None) };
+    let Some(mut channel) = connect(&client.socket, MOST_LINE).await? else { return Ok(None) };
     let answer = async {
         channel.send(&request, None).await?;
         channel.receive().await
@@ -31,7 +33,7 @@ pub(super) async fn ask(
     }
 }
 
-async fn connect(socket: &Path) -> Result<Option<Channel>, CaptureServiceError> {
+async fn connect(socket: &Path, most_line: usize) -> Result<Option<Channel>, CaptureServiceError> {
     let failed = |source| CaptureServiceError::Socket { path: socket.to_owned(), source };
     let near = match short(socket) {
         Ok(near) => near,
@@ -39,7 +41,7 @@ async fn connect(socket: &Path) -> Result<Option<Channel>, CaptureServiceError> 
         Err(error) => return Err(failed(error)),
     };
     let connected = UnixStream::connect(&near.path).await;
-    match connected.and_then(Channel::of) {
+    match connected.and_then(|stream| Channel::of(stream, most_line)) {
         Ok(channel) => Ok(Some(channel)),
         // No service listens, or it was killed and left its socket.
         Err(error) if error.kind() == io::ErrorKind::NotFound || ended(&error) => Ok(None),
@@ -50,6 +52,39 @@ async fn connect(socket: &Path) -> Result<Option<Channel>, CaptureServiceError> 
 fn ended(error: &io::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), BrokenPipe | ConnectionRefused | ConnectionReset)
+}
+
+/// A connection to a [`Door`](super::Door) at which lines are exchanged.
+#[derive(Debug)]
+pub struct LineClient(Channel);
+
+impl LineClient {
+    /// Connects; none if no process listens there. Longer lines than `most_line` bytes are refused.
+    ///
+    /// # Errors
+    /// The socket cannot be used, or is another user's.
+    pub async fn connect(
+        socket: &Path,
+        most_line: usize,
+    ) -> Result<Option<Self>, CaptureServiceError> {
+        Ok(connect(socket, most_line).await?.map(Self))
+    }
+
+    /// Returns what sends lines while others are received.
+    pub fn sender(&self) -> LineSender {
+        self.0.sender()
+    }
+
+    /// Receives a line without its end; none if the peer has closed. Cancel-safe.
+    ///
+    /// # Errors
+    /// The connection has failed.
+    pub async fn line(&mut self) -> Result<Option<Vec<u8>>, CaptureServiceError> {
+        match self.0.receive_line().await {
+            Err(error) if ended(&error) => Ok(None),
+            line => line.map_err(CaptureServiceError::Talk),
+        }
+    }
 }
 
 /// Converts an unexpected answer to an error.
@@ -97,6 +132,24 @@ pub async fn give_way(client: &CaptureClient, place: &PlaceName) -> bool {
             tracing::debug!(%error, "the capture service was not asked to give way");
             false
         }
+    }
+}
+
+/// Sets a modem line of a captured console, whoever has the right to send there; returns whether the
+/// service captures it.
+///
+/// # Errors
+/// The line was not set, or the capture service cannot be talked to.
+pub async fn set_line(
+    client: &CaptureClient,
+    console: &ConsoleName,
+    what: LineControl,
+) -> Result<bool, CaptureServiceError> {
+    let (place, console) = (client.place.clone(), console.clone());
+    match ask(client, CaptureRequest::Line { place, console, what }).await? {
+        None | Some((_, CaptureAnswer::NotCaptured)) => Ok(false),
+        Some((_, CaptureAnswer::Done)) => Ok(true),
+        Some((_, other)) => Err(failed(client, other)),
     }
 }
 

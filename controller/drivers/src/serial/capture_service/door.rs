@@ -7,13 +7,13 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use jig_model::capture_service::{CaptureAnswer, CaptureCall};
+use jig_model::capture_service::{CaptureAnswer, CaptureCall, MOST_LINE};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::net::UnixListener;
 
 use super::CaptureServiceError;
-use super::channel::{Channel, short};
+use super::channel::{Channel, LineSender, short};
 
 /// Pause when the system has no descriptor left for another caller.
 const BREATH: Duration = Duration::from_millis(100);
@@ -23,6 +23,7 @@ const BREATH: Duration = Duration::from_millis(100);
 pub struct Door {
     listener: UnixListener,
     path: PathBuf,
+    most_line: usize,
 }
 
 /// A connected client of this user.
@@ -38,6 +39,14 @@ impl Door {
     /// # Errors
     /// The socket cannot be made.
     pub fn open(path: &Path) -> Result<Self, CaptureServiceError> {
+        Self::open_for(path, MOST_LINE)
+    }
+
+    /// As [`Door::open`], for lines of at most `most_line` bytes.
+    ///
+    /// # Errors
+    /// The socket cannot be made.
+    pub fn open_for(path: &Path, most_line: usize) -> Result<Self, CaptureServiceError> {
         let failed = |source| CaptureServiceError::Socket { path: path.to_owned(), source };
         match fs::remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
@@ -45,7 +54,7 @@ impl Door {
         }
         let near = short(path).map_err(failed)?;
         let listener = UnixListener::bind(&near.path).map_err(failed)?;
-        let door = Self { listener, path: path.to_owned() };
+        let door = Self { listener, path: path.to_owned(), most_line };
         // Peers of other users are rejected, too; this keeps them from connecting.
         fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(failed)?;
         Ok(door)
@@ -62,7 +71,7 @@ impl Door {
                     continue;
                 }
             };
-            match Channel::of(stream) {
+            match Channel::of(stream, self.most_line) {
                 Ok(channel) => return Caller { channel },
                 Err(error) => tracing::warn!(%error, "a caller was turned away"),
             }
@@ -99,6 +108,22 @@ impl Caller {
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Ok(None),
             said => said.map_err(CaptureServiceError::Talk),
         }
+    }
+
+    /// Receives a line without its end; none if the client has disconnected. Cancel-safe.
+    ///
+    /// # Errors
+    /// The line is too long, or the connection has failed.
+    pub async fn line(&mut self) -> Result<Option<Vec<u8>>, CaptureServiceError> {
+        match self.channel.receive_line().await {
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Ok(None),
+            line => line.map_err(CaptureServiceError::Talk),
+        }
+    }
+
+    /// Returns what sends lines while others are received.
+    pub fn sender(&self) -> LineSender {
+        self.channel.sender()
     }
 
     /// Sends an answer, with a descriptor if the answer has one.

@@ -14,7 +14,10 @@ mod transport;
 use std::io;
 use std::path::PathBuf;
 
-pub use client::{HeldBack, WriterClient, give_way, release_port, status, writer};
+pub use channel::LineSender;
+pub use client::{
+    HeldBack, LineClient, WriterClient, give_way, release_port, set_line, status, writer,
+};
 pub use door::{Caller, Door};
 pub(super) use transport::borrow;
 

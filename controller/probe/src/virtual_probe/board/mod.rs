@@ -320,7 +320,10 @@ impl EmulatedBoard {
 
 impl Drop for EmulatedBoard {
     fn drop(&mut self) {
-        self.machine.let_go();
+        // A lost board has let go of its machine, which may have been launched for another one since.
+        if self.lost.is_none() {
+            self.machine.let_go();
+        }
     }
 }
 

@@ -355,7 +355,10 @@ impl EmulatedBoard {
             self.keep_program()?;
             self.with_monitor(DebugMonitor::system_reset)?;
         } else {
-            self.launch().map_err(|error| self.lose(error.to_string()))?;
+            self.launch().map_err(|error| {
+                self.machine.let_go();
+                self.lose(error.to_string())
+            })?;
         }
         self.core_moved();
         self.peeked = Peeked::default();

@@ -31,7 +31,7 @@ fn holder(places: &Places) -> Option<Holder> {
 fn holds_a_place() {
     let Some(state) = std::env::var_os(FOLDER) else { return };
     let mut lock = Places::new(state.as_ref()).try_lock(&place()).unwrap();
-    lock.serves("1209:4a49:x");
+    lock.serves(Some("1209:4a49:x"));
     // Until its parent ends it, or is gone and with it the other end of this pipe.
     let _ = std::io::Read::read(&mut std::io::stdin(), &mut [0]);
 }
@@ -52,7 +52,7 @@ fn a_place_has_one_user_who_is_named() {
     let (_state, places) = places();
     assert_eq!(places.holder(&place()).unwrap(), None);
     let mut lock = places.try_lock(&place()).unwrap();
-    lock.serves("1209:4a49:x");
+    lock.serves(Some("1209:4a49:x"));
     let error = places.try_lock(&place()).unwrap_err();
     let PlaceLockError::Held { holder: Some(named), .. } = &error else { panic!("{error}") };
     assert_eq!((named.pid, named.selector.as_deref()), (std::process::id(), Some("1209:4a49:x")));

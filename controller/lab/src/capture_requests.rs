@@ -1,4 +1,4 @@
-//! Carries out the requests of clients.
+//! Carries out the requests of the clients of captured consoles.
 
 use std::path::PathBuf;
 use std::sync::{PoisonError, RwLock};
@@ -23,10 +23,11 @@ const REQUEST: Duration = Duration::from_secs(10);
 const MOST_BY: usize = 200;
 
 /// State that requests act on.
-pub(super) struct ClientRequests {
+#[derive(Default)]
+pub struct ClientRequests {
     consoles: RwLock<Vec<ServedConsole>>,
     /// Checks of idle places.
-    pub(super) idle: IdleRounds,
+    pub idle: IdleRounds,
 }
 
 #[derive(Clone)]
@@ -38,13 +39,8 @@ struct ServedConsole {
 }
 
 impl ClientRequests {
-    /// Starts without consoles.
-    pub(super) fn new(idle: IdleRounds) -> Self {
-        Self { consoles: RwLock::default(), idle }
-    }
-
     /// Replaces the list of captured consoles.
-    pub(super) fn set(&self, service: &CaptureService) {
+    pub fn set(&self, service: &CaptureService) {
         let all = service.all().map(|(spec, handle)| ServedConsole {
             place: spec.place.clone(),
             name: spec.transport.console.clone(),
@@ -65,7 +61,7 @@ impl ClientRequests {
     }
 
     /// Serves one client until its request is done or it has disconnected.
-    pub(super) async fn serve(self: std::sync::Arc<Self>, mut caller: Caller) {
+    pub async fn serve(self: std::sync::Arc<Self>, mut caller: Caller) {
         let request = match timeout(REQUEST, caller.request()).await {
             Ok(Ok(Some(request))) => request,
             Ok(Ok(None)) | Err(_) => return,
@@ -100,6 +96,16 @@ impl ClientRequests {
                     Some(kept) => write(caller, &kept, by, take).await,
                     None => drop(caller.answer(&CaptureAnswer::NotCaptured, None).await),
                 }
+            }
+            CaptureRequest::Line { place, console, what } => {
+                let answer = match self.find(&place, &console) {
+                    Some(kept) => match kept.line(what).await {
+                        Ok(()) => CaptureAnswer::Done,
+                        Err(refusal) => refused(&refusal),
+                    },
+                    None => CaptureAnswer::NotCaptured,
+                };
+                drop(caller.answer(&answer, None).await);
             }
             CaptureRequest::GiveWay { place } => {
                 let answer = match self.idle.give_way(&place) {
