@@ -1,4 +1,4 @@
-//! `jig hold` at places of real parts: the same verbs reach the board, by its console, outlet, line,
+//! `jig hold` at places of real parts: the same verbs reach the board, by its console, outlet,
 //! flasher and probe.
 
 use std::fs;
@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::board::{Board, KIND, ResetBy, device, outlets};
+use crate::board::{Board, KIND, device, outlets};
 use crate::capture_service::CaptureService;
 use crate::hold::Held;
 use crate::manifest::elf;
@@ -108,33 +108,4 @@ fn a_board_behind_a_probe_has_one_session_for_all_verbs() {
     rtt.hang_up().says(0, &[]);
     assert_eq!(gdb.hang_up().code(), 130);
     workshop.run(["reset", "-b", "bench"]).says(0, &[]);
-}
-
-#[test]
-fn a_line_of_the_console_resets_a_board_beside_its_user() {
-    let _slot = Slot::take();
-    let workshop = Workshop::new();
-    let board = Board::new(&workshop, "one");
-    let address = board.on_rfc2217(ResetBy::Rts);
-    let place = format!(
-        "reset = {{ console = \"uart0\", lines = \"rts\" }}\n[[place.console]]\n\
-         name = \"uart0\"\nrfc2217 = \"{address}\"\n"
-    );
-    rig(&workshop, "", &place);
-    board.flash(&elf(KIND, "shell"));
-    board.on();
-    let held = Held::with(&workshop, "bare", &[]);
-    let mut console = held.session(&["console", "--raw"], &["--since", "1h"]);
-    for _ in 0..2 {
-        let reset = held.verb(&["--json", "reset"], &[]);
-        reset.says(0, &[]);
-        assert_eq!(reset.json().unwrap()["method"], "line", "{reset}");
-        console.expect("jig-fixture shell");
-        console.send(b"ver\r");
-        console.expect("shell 1.4.2");
-    }
-    console.hang_up().says(0, &[]);
-    held.holder.signal(Signal::SIGINT);
-    held.holder.finish().says(0, &[]);
-    board.off();
 }

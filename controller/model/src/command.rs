@@ -10,6 +10,7 @@ mod event;
 mod files;
 mod hex_bytes;
 mod hold;
+mod holder_order;
 mod line;
 mod reply;
 #[cfg(test)]
@@ -32,7 +33,8 @@ pub use debug::{
 };
 pub use event::{CommandEvent, EventSink, RttChannelInfo, SweptRun};
 pub use files::CommandFiles;
-pub use hold::{HoldCommand, HolderOrder};
+pub use hold::HoldCommand;
+pub use holder_order::HolderOrder;
 pub use line::{LineError, MOST_LINE, VERSION, WorkerLine, to_line};
 pub use reply::{
     CheckReply, EmulatedPowerReply, PowerExplained, PowerReply, RecoveryStepsReply, Refusal, Reply,

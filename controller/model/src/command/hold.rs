@@ -1,10 +1,9 @@
-//! Keeping a board powered, and what other processes tell the process that does.
+//! Keeping a board powered.
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::Command;
 use crate::PlaceName;
 
 /// Keeps a board powered for the commands of other processes.
@@ -20,24 +19,4 @@ pub struct HoldCommand {
     /// How long to wait for another process that uses the board, in milliseconds.
     #[serde(default)]
     pub wait_ms: u64,
-}
-
-/// What a client tells the holder of a place. The first order of a connection is the command; the
-/// holder answers with the lines of a worker ([`WorkerLine`](super::WorkerLine)). A connection that
-/// ends cancels its command.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum HolderOrder {
-    /// Carries out a command on the held board.
-    Command(Box<Command>),
-    /// Input for the command.
-    Input {
-        /// The bytes.
-        #[serde(with = "super::hex_bytes")]
-        bytes: Vec<u8>,
-    },
-    /// The input has ended.
-    InputEnd,
-    /// Cancels the command.
-    Cancel,
 }
