@@ -67,6 +67,7 @@ mod repair_faults;
 mod repair_forged;
 mod repair_guard;
 mod repair_http;
+mod repair_kills;
 mod repair_loop;
 mod repair_project;
 mod repair_projects;
