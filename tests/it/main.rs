@@ -66,6 +66,7 @@ mod repair_diagnosis;
 mod repair_faults;
 mod repair_forged;
 mod repair_guard;
+mod repair_hostile;
 mod repair_http;
 mod repair_kills;
 mod repair_loop;
