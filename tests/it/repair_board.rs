@@ -1,6 +1,7 @@
 //! `jig repair` on a real board, for which one behind the virtual probe of another process stands:
 //! nothing is flashed that a person has not approved.
 
+use std::collections::BTreeSet;
 use std::fs;
 
 use serde_json::Value;
@@ -39,6 +40,9 @@ fn project(workshop: &Workshop) -> RepairProject<'_> {
     project
 }
 
+/// A place of the same board that is emulated.
+const EMULATOR: &str = "\n[[place]]\nname = \"emulator\"\nboard = \"microbit\"\n[place.emulator]\n";
+
 /// Runs the task on the board until it waits for the approval to flash it.
 fn waiting(project: &RepairProject<'_>) -> Value {
     let workshop = project.workshop;
@@ -53,10 +57,15 @@ fn waiting(project: &RepairProject<'_>) -> Value {
 }
 
 fn images_flashed(workshop: &Workshop) -> Vec<String> {
+    images_at(workshop, "bench")
+}
+
+/// Lists the images of the runs at a place, in no order.
+fn images_at(workshop: &Workshop, place: &str) -> Vec<String> {
     let images = workshop.run_dirs().into_iter().filter_map(|run| {
         let record = fs::read_to_string(run.join("record.json")).ok()?;
         let record: Value = serde_json::from_str(&record).unwrap();
-        Some(record["images"].to_string())
+        (record["place"] == place).then(|| record["images"][0]["sha256"].to_string())
     });
     images.collect()
 }
@@ -104,5 +113,32 @@ fn a_real_board_keeps_its_firmware_where_a_person_refuses() {
     assert!(ran.out().contains("not on this board"), "{ran}");
     assert_eq!(images_flashed(&workshop), base);
     assert_eq!(project.branches(), [""; 0]);
+    project.is_untouched();
+}
+
+#[test]
+fn candidates_are_tried_on_an_emulator_and_the_one_that_passes_is_flashed() {
+    let workshop = Workshop::new();
+    let _served = Served::start(&workshop, "microbit");
+    let rig = fs::read_to_string(workshop.path("rig.toml")).unwrap();
+    workshop.write("rig.toml", rig + EMULATOR);
+    let project = project(&workshop);
+    let policy = "version = 1\napprove_templates = false\napprove_flash = false\n";
+    workshop.write("policy.toml", policy);
+    let task = project.task("[\"templates\"]", None);
+    let text = fs::read_to_string(&task).unwrap();
+    let places = "board = \"bench\"\nscreen-on = \"emulator\"";
+    fs::write(&task, text.replace("board = \"mps2-an385\"", places)).unwrap();
+    let ran = ran(workshop.jig(["--json", "repair"]).arg(task)).unwrap();
+    let log = workshop.run(["--json", "repair", "log", "last"]).out();
+    assert_eq!((ran.code(), &ran.json().unwrap()["state"]), (0, &"SUCCESS".into()), "{ran}{log}");
+    let distinct = |place: &str| BTreeSet::from_iter(images_at(&workshop, place));
+    let (flashed, tried) = (distinct("bench"), distinct("emulator"));
+    // The base, and what passed on the emulator.
+    assert_eq!(flashed.len(), 2, "{flashed:?} {log}");
+    assert_eq!(flashed.intersection(&tried).count(), 1, "{flashed:?} {tried:?}");
+    assert!(tried.len() > 1, "a single candidate was tried: {log}");
+    // Nothing of the emulator is counted: base, candidate, base.
+    assert_eq!(log.matches("\"fact\":\"flashed\"").count(), 3 + 3 + 1, "{log}");
     project.is_untouched();
 }

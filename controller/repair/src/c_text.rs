@@ -62,6 +62,37 @@ pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(|word| !word.is_empty())
 }
 
+/// Lists the statements at the outer level of a function's body, each by its first and last line. What
+/// follows an `else` belongs to the `if` before it.
+pub(crate) fn statements(text: &str, function: &Definition) -> Vec<(u32, u32)> {
+    let (first, last) = function.lines;
+    let inside = tokens(text).into_iter().filter(|(_, line)| (first..=last).contains(line));
+    let mut found: Vec<(u32, u32)> = Vec::new();
+    let (mut braces, mut others, mut began, mut goes_on) = (0u32, 0u32, None, false);
+    for (token, line) in inside.skip_while(|(token, _)| token != "{") {
+        if braces == 1 && began.is_none() && token != "}" {
+            began = Some(line);
+            goes_on = token == "else";
+        }
+        match token.as_str() {
+            "{" => braces += 1,
+            "}" => braces = braces.saturating_sub(1),
+            "(" | "[" => others += 1,
+            ")" | "]" => others = others.saturating_sub(1),
+            _ => {}
+        }
+        let ends = matches!(token.as_str(), ";" | "}") && braces == 1 && others == 0;
+        if let Some(begin) = began.filter(|_| ends) {
+            match found.last_mut().filter(|_| goes_on) {
+                Some(before) => before.1 = line,
+                None => found.push((begin, line)),
+            }
+            began = None;
+        }
+    }
+    found
+}
+
 /// Lists the functions and variables that a file defines, by their names.
 fn functions_of(file: &str, text: &str) -> Vec<(String, Definition)> {
     let mut found = Vec::new();
@@ -170,7 +201,7 @@ fn name_of(head: &[(String, u32)]) -> Option<(String, u32)> {
 
 /// Splits C into words and single characters, each with its line; leaves out comments, texts and
 /// lines of the preprocessor.
-fn tokens(text: &str) -> Vec<(String, u32)> {
+pub(crate) fn tokens(text: &str) -> Vec<(String, u32)> {
     let mut found = Vec::new();
     let mut chars = text.chars().peekable();
     let (mut line, mut fresh) = (1, true);
@@ -244,6 +275,18 @@ mod tests {
             found.iter().map(|(name, words)| (name.as_str(), words.join(" "))).collect();
         let wanted = [("test_a", "void"), ("TEST", "Ring Wraps"), ("b", "int c")];
         assert_eq!(found, wanted.map(|(name, words)| (name, words.to_owned())));
+    }
+
+    #[test]
+    fn statements_are_those_of_the_outer_level() {
+        let text = "int run(void)\n{\n    int n = 0;\n    for (int i = 0; i < 2; i++) {\n        a(i);\n    }\n    \
+            if (n)\n        b();\n    else\n        c();\n    return n;\n}\n";
+        let found: BTreeMap<_, _> = definitions("t.c", text).into_iter().collect();
+        assert_eq!(statements(text, &found["run"]), [(3, 3), (4, 6), (7, 10), (11, 11)]);
+        assert_eq!(
+            statements("void f(void) { }\n", &definitions("t.c", "void f(void) { }\n")[0].1),
+            []
+        );
     }
 
     #[test]

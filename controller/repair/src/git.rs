@@ -524,7 +524,7 @@ async fn write(path: &Path, bytes: &[u8]) -> Result<(), GitError> {
 ///
 /// # Errors
 /// Something in it cannot be removed.
-async fn remove_folder(path: &Path) -> Result<(), GitError> {
+pub(crate) async fn remove_folder(path: &Path) -> Result<(), GitError> {
     let folder = path.to_owned();
     let removed = tokio::task::spawn_blocking(move || remove_now(&folder)).await;
     let removed = removed.unwrap_or_else(|broken| Err(io::Error::other(broken)));

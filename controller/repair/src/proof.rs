@@ -48,6 +48,10 @@ pub struct ProofFacts {
     /// Paths that are protected and that the build rewrites with the patch, and not without it.
     #[serde(default)]
     pub rewritten_protected: Vec<String>,
+    /// Paths of the work tree of the clean build that hold neither what the base holds nor what the patch
+    /// makes of it.
+    #[serde(default)]
+    pub foreign_files: Vec<String>,
     /// Why it cannot be told completely what the tests execute, where it could be at the baseline or can
     /// be without the patch.
     #[serde(default)]
@@ -111,6 +115,9 @@ pub enum Lack {
     /// The build rewrites a protected path.
     #[error("{0} is protected, and the build rewrites it with the patch and not without it")]
     Rewritten(String),
+    /// A file is neither of the base nor of the patch.
+    #[error("{0} holds neither what the base holds nor what the patch makes of it")]
+    Foreign(String),
     /// The base was not run again.
     #[error("the base was not run again, so that it is not known whether it still fails")]
     NotReverted,
@@ -161,6 +168,8 @@ pub fn proven(facts: &ProofFacts) -> Result<Confidence, Vec<Lack>> {
     lacks.extend((!facts.clean_build).then_some(Lack::Build));
     lacks.extend(facts.changed_protected.iter().cloned().map(Lack::Protected));
     lacks.extend(facts.rewritten_protected.iter().cloned().map(Lack::Rewritten));
+    let foreign = Some(&facts.foreign_files).filter(|names| !names.is_empty());
+    lacks.extend(foreign.map(|names| Lack::Foreign(some_of(names))));
     match &facts.reverted {
         None => lacks.push(Lack::NotReverted),
         Some(run) if run.passed => lacks.push(Lack::HealedItself),
@@ -236,6 +245,7 @@ mod tests {
             held_out: Some(run(true)),
             tests_not_run: Some(Vec::new()),
             rewritten_protected: Vec::new(),
+            foreign_files: Vec::new(),
             not_measured: None,
         }
     }
@@ -249,7 +259,7 @@ mod tests {
     #[test]
     fn each_part_that_is_missing_is_named() {
         type Change = fn(&mut ProofFacts);
-        let lacking: [(Change, Lack); 16] = [
+        let lacking: [(Change, Lack); 17] = [
             (|f| f.runs[2] = run(false), Lack::Passes(1)),
             (
                 |f| f.runs[3].planned = Some(4),
@@ -277,6 +287,7 @@ mod tests {
                 |f| f.not_measured = Some("no log".to_owned()),
                 Lack::NotMeasured("no log".to_owned()),
             ),
+            (|f| f.foreign_files.push("x.c".to_owned()), Lack::Foreign("x.c".to_owned())),
             (|f| f.reverted = None, Lack::NotReverted),
             (|f| f.reverted = Some(run(true)), Lack::HealedItself),
             (|f| f.held_out = Some(run(false)), Lack::HeldOut),

@@ -48,6 +48,7 @@ pub(crate) fn proof_facts() -> ProofFacts {
         held_out: None,
         tests_not_run: None,
         rewritten_protected: Vec::new(),
+        foreign_files: Vec::new(),
         not_measured: None,
     }
 }

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::c_text::{Definition, definitions, function_heads, words};
+use crate::c_text::{Definition, definitions, function_heads, tokens, words};
 use crate::localise::{MeasuredCoverage, SourceLine};
 use crate::patch::{FileChange, LineKind, Patch};
 
@@ -49,12 +49,14 @@ impl TestCode {
     pub fn printing_changed(&self, patch: &Patch) -> Option<&PrintingCode> {
         patch.files.iter().find_map(|file| {
             let changed = changed_lines(file);
+            let declared = declared(file);
             let directives = || file.lines().filter(|line| line.text.trim_start().starts_with('#'));
             self.printing.iter().find(|one| {
                 let is_changed =
                     |&(before, behind): &(u32, u32)| behind > one.lines.0 && before < one.lines.1;
                 let is_own = file.old.as_deref() == Some(&one.file);
                 is_own && changed.iter().any(is_changed)
+                    || declared.contains(&one.name)
                     || directives().any(|line| {
                         line.kind == LineKind::Added && words(&line.text).any(|w| w == one.name)
                     })
@@ -68,6 +70,29 @@ impl TestCode {
         self.printing.iter().any(|one| old.contains(one.file.as_str()))
     }
 }
+
+/// Lists the functions that added lines declare or define: a header of the code under test could put
+/// one of its own in the place of what prints results.
+fn declared(file: &FileChange) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for hunk in &file.hunks {
+        let new: Vec<_> = hunk.lines.iter().filter(|one| one.kind != LineKind::Removed).collect();
+        let text: String = new.iter().flat_map(|line| [line.text.as_str(), "\n"]).collect();
+        let tokens = tokens(&text);
+        for [(before, _), (name, line), (next, _)] in tokens.array_windows() {
+            let added = new.get(*line as usize - 1).is_some_and(|one| one.kind == LineKind::Added);
+            let is_word = |word: &str| word.starts_with(|c: char| c.is_alphabetic() || c == '_');
+            let behind_type = before == "*" || is_word(before) && !CALLS.contains(&before.as_str());
+            if added && next == "(" && is_word(name) && behind_type {
+                found.insert(name.clone());
+            }
+        }
+    }
+    found
+}
+
+/// Words behind which a function is called.
+const CALLS: &[&str] = &["return", "else", "do", "case", "goto", "sizeof"];
 
 /// Lists the places of a file that change, each between two lines that stay: a line that is removed is
 /// between its neighbours, and one that is added between those where it comes.
@@ -176,7 +201,7 @@ pub fn test_files<'a>(
 }
 
 /// Lists the names that the function of a case may have: that of its own, or with its suite in front.
-fn function_names(case: &str) -> Vec<String> {
+pub(crate) fn function_names(case: &str) -> Vec<String> {
     let is_name = |name: &String| {
         name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
             && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
@@ -282,11 +307,14 @@ mod tests {
         );
         assert_eq!(changed("uart.c", 1, "-#define DR x\n+#define DR y\n"), Some("DR".to_owned()));
         assert_eq!(changed("ring.h", 1, " int x;\n+#define put(s) other(s)\n"), put);
+        assert_eq!(changed("ring.h", 1, " int x;\n+void put(const char *);\n"), put);
+        assert_eq!(changed("ring.h", 1, " static void\n+put(const char *s)\n"), put);
         for (file, at, body) in [
             ("uart.c", 2, " int count;\n+int more;\n void put(const char *s)\n"),
             ("uart.c", 10, "-    main();\n+    main2();\n"),
             ("ring.c", 3, "-    return v + count;\n+    return v - count;\n"),
             ("ring.c", 3, "-    return v;\n+    put(\"x\");\n"),
+            ("ring.c", 3, "-    return v;\n+    if (v) put(\"x\"); else put(\"y\");\n"),
         ] {
             assert_eq!(changed(file, at, body), None, "{file}:{at}");
         }

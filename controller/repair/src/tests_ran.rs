@@ -7,13 +7,41 @@
 //! that only runs where a test fails. Such a function is named by another one of the tests that did run
 //! with the patch, and that came by the place where it names it. A function that was never come to is
 //! missing: what would have called it did not run, or never got its control back.
+//!
+//! Nor may the runner of the tests stop short: where it has executed the last statement of a function
+//! without the patch, outside of each test, it comes as far with it, or to a `return` before it. So a
+//! report that is forged at the last call of the last test is none of tests that have ended.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use jig_model::coverage::{CoverageReport, FileCoverage};
 
-use crate::c_text::{Definition, definitions};
+use crate::c_text::{Definition, definitions, statements, words};
+use crate::localise::SourceLine;
 use crate::test_code::plain_name;
+
+/// What is known of the tests of the baseline.
+#[derive(Debug, Default)]
+pub(crate) struct KnownTests {
+    /// Names that their functions may have.
+    pub(crate) names: BTreeSet<String>,
+    /// Lines that they executed; none where that is not measured.
+    pub(crate) lines: BTreeSet<SourceLine>,
+}
+
+impl KnownTests {
+    /// Tells whether a function of a test file runs tests and is no part of one: it executes no line
+    /// within a test, or, where that is not measured, it names a test.
+    fn is_runner(&self, name: &str, function: &Definition) -> bool {
+        let (first, last) = function.lines;
+        let in_test = |line| self.lines.contains(&SourceLine { file: function.file.clone(), line });
+        let runs = match self.lines.is_empty() {
+            true => function.names.keys().any(|one| self.names.contains(one)),
+            false => !(first..=last).any(in_test),
+        };
+        runs && !self.names.contains(name)
+    }
+}
 
 /// Lists the functions of test files that were executed without the patch and should have been with it.
 /// `sources` are C files without the patch, by the paths that the reports have.
@@ -22,24 +50,55 @@ pub(crate) fn missing_tests(
     patched: &CoverageReport,
     sources: &BTreeMap<String, String>,
     is_test: impl Fn(&str) -> bool,
+    known: &KnownTests,
 ) -> Vec<String> {
+    let texts = sources;
     let sources = TestSources::read(sources, &is_test);
     let mut missing = Vec::new();
     for file in base.files.iter().filter(|file| is_test(&file.file)) {
         let now = patched.files.iter().find(|now| now.file == file.file);
-        let known = |name: &str| now?.functions.iter().find(|function| function.name == name);
+        let function_now =
+            |name: &str| now?.functions.iter().find(|function| function.name == name);
         for function in file.functions.iter().filter(|one| one.executed && !one.after_fault) {
-            let ran = match known(&function.name) {
+            let ran = match function_now(&function.name) {
                 Some(now) => now.executed,
                 // A compiler may leave nothing of what it has put into others.
                 None => !function.own_code,
             };
-            if !ran && !sources.excuse(plain_name(&function.name), patched) {
+            let name = plain_name(&function.name);
+            if !ran && !sources.excuse(name, patched) {
                 missing.push(format!("{} ({})", function.name, file.file));
+            }
+            let text = texts.get(&file.file).map_or("", String::as_str);
+            let runner = sources.function(name, &file.file);
+            let runner = runner.filter(|one| known.is_runner(name, one));
+            if ran && runner.is_some_and(|one| stops_short(text, one, &file.executed, now)) {
+                missing.push(format!("the end of {} ({})", function.name, file.file));
             }
         }
     }
     missing
+}
+
+/// Tells whether a function came to its last statement, and does so no longer.
+fn stops_short(
+    text: &str,
+    function: &Definition,
+    before: &[u32],
+    now: Option<&FileCoverage>,
+) -> bool {
+    let all = statements(text, function);
+    let executed = |lines: &[u32], (first, last): (u32, u32)| {
+        lines.iter().any(|line| (first..=last).contains(line))
+    };
+    let now = now.map_or(&[][..], |file| &file.executed);
+    let returns = |&(first, last): &(u32, u32)| {
+        let lines = text.lines().skip(first as usize - 1).take((last - first) as usize + 1);
+        lines.flat_map(words).any(|word| word == "return")
+    };
+    let last = all.iter().rfind(|one| executed(before, **one));
+    let ended = |one: &(u32, u32)| executed(now, *one);
+    last.is_some_and(|last| !ended(last) && !all.iter().any(|one| returns(one) && ended(one)))
 }
 
 /// What the sources say of names.
@@ -63,6 +122,13 @@ impl TestSources {
             }
         }
         Self { definitions, functions }
+    }
+
+    /// Returns a function of a test file.
+    fn function(&self, name: &str, file: &str) -> Option<&Definition> {
+        let functions = self.definitions.iter().zip(&self.functions).filter(|(_, yes)| **yes);
+        let mut named = functions.map(|((own, one), _)| (own, one));
+        named.find(|(own, one)| *own == name && one.file == file).map(|(_, one)| one)
     }
 
     /// Tells whether a function was come by: another one that leads to it was executed beyond the line
@@ -143,7 +209,10 @@ mod tests {
     fn missing(base: &CoverageReport, patched: &CoverageReport) -> Vec<String> {
         let sources = [("test/t.c", RUNNER), ("src/main.c", MAIN)];
         let sources = sources.map(|(file, text)| (file.to_owned(), text.to_owned())).into();
-        missing_tests(base, patched, &sources, |file| file.starts_with("test/"))
+        let line = |line| SourceLine { file: "test/t.c".to_owned(), line };
+        let names = ["test_a", "test_b"].map(str::to_owned).into();
+        let known = KnownTests { names, lines: (3..17).map(line).collect() };
+        missing_tests(base, patched, &sources, |file| file.starts_with("test/"), &known)
     }
 
     const BASE: &[u32] = &[4, 5, 6, 8, 9, 10, 11, 13, 14, 15, 18, 19, 20, 21, 22];
@@ -168,10 +237,29 @@ mod tests {
         assert_eq!(missing(&base, &report(&[], &[], &["test_a", "test_b", "run"])), all);
         // The first call of the library prints it, and does not come back.
         let stuck = report(&[8, 9, 18, 19, 20], &[], &[]);
-        assert_eq!(missing(&base, &stuck), [&*all[0], &all[2]]);
+        assert_eq!(missing(&base, &stuck), [&*all[0], &all[2], "the end of run (test/t.c)"]);
         // A later one does: the checks in front of it were come by.
         let stuck = report(&[8, 9, 10, 18, 19, 20], &[], &[]);
-        assert_eq!(missing(&base, &stuck), [&*all[2]]);
+        assert_eq!(missing(&base, &stuck), [&*all[2], "the end of run (test/t.c)"]);
+        // The last one does: the runner gets its control back no more.
+        let stuck = report(&[8, 9, 10, 11, 13, 14, 18, 19, 20], &[], &[]);
+        assert_eq!(missing(&base, &stuck), ["the end of run (test/t.c)"]);
+    }
+
+    #[test]
+    fn a_runner_is_known_by_what_is_measured_or_else_by_the_tests_that_it_names() {
+        let all: BTreeMap<_, _> = definitions("test/t.c", RUNNER).into_iter().collect();
+        let line = SourceLine { file: "test/t.c".to_owned(), line: 9 };
+        let names = ["test_a", "test_b"].map(str::to_owned).into();
+        let measured = KnownTests { names, lines: BTreeSet::from([line]) };
+        assert!(measured.is_runner("run", &all["run"]));
+        assert!(!measured.is_runner("test_a", &all["test_a"]));
+        assert!(!measured.is_runner("test_b", &all["test_b"]));
+        let main = &definitions("test/main.c", MAIN)[0].1;
+        let unmeasured = KnownTests { lines: BTreeSet::new(), ..measured };
+        assert!(unmeasured.is_runner("main", main));
+        assert!(!unmeasured.is_runner("run", &all["run"]));
+        assert!(!KnownTests::default().is_runner("main", main));
     }
 
     #[test]

@@ -180,7 +180,8 @@ fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
 /// Copies what the steps of a run have kept: what they have learnt is in its journal, and names these
 /// files.
 fn copy_folders(from: &Path, to: &Path, run: &Run) -> Result<(), Failure> {
-    let kept = ["patches", "submitted", "images", "results", "coverage"].map(str::to_owned);
+    let kept =
+        ["patches", "submitted", "images", "results", "coverage", "files"].map(str::to_owned);
     let iterations = (1..=run.iteration).map(|number| format!("iteration-{number}"));
     kept.into_iter()
         .chain(iterations)

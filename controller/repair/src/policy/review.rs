@@ -1,5 +1,6 @@
 //! The review of a patch.
 
+use super::directives::added_directives;
 use super::file::Policy;
 use super::rules::{LineRule, RULES, Rules};
 use crate::patch::{FileChange, LineKind, Patch, Special};
@@ -47,7 +48,7 @@ pub fn review(patch: &Patch, policy: &Policy) -> PatchReview {
     let mut safe = 1.0 - SIZE_WEIGHT * (lines as f64 / policy.max_lines.max(1) as f64).min(1.0);
     for rule in &rules.lines {
         let Some((file, text)) = first_match(patch, rule) else { continue };
-        let what = format!("{}: {}: {}", file.path(), rule.name, shown(text));
+        let what = format!("{}: {}: {}", file.path(), rule.name, shown(&text));
         match rule.weight {
             Some(weight) => {
                 safe *= 1.0 - weight;
@@ -74,10 +75,18 @@ pub fn review(patch: &Patch, policy: &Policy) -> PatchReview {
     PatchReview { refusals, risk, risks, asks }
 }
 
-fn first_match<'p>(patch: &'p Patch, rule: &LineRule) -> Option<(&'p FileChange, &'p str)> {
+/// Finds the first line that a rule matches, also among directives of the preprocessor as the compiler
+/// sees them.
+fn first_match<'p>(patch: &'p Patch, rule: &LineRule) -> Option<(&'p FileChange, String)> {
     patch.files.iter().find_map(|file| {
         let mut lines = file.lines().filter(|line| line.kind == rule.kind);
-        lines.find(|line| rule.pattern.is_match(&line.text)).map(|line| (file, line.text.as_str()))
+        let line = lines.find(|line| rule.pattern.is_match(&line.text));
+        let directive = || {
+            let added = rule.kind == LineKind::Added;
+            let mut directives = added.then(|| added_directives(file)).into_iter().flatten();
+            directives.find(|directive| rule.pattern.is_match(directive))
+        };
+        line.map(|line| line.text.clone()).or_else(directive).map(|text| (file, text))
     })
 }
 

@@ -11,7 +11,7 @@ use jig_model::program::{ProgramEnd, ProgramError, ProgramRequest, Sandbox};
 use super::RepairSetup;
 use super::image_files::image_files;
 use crate::excerpt::{beginning, build_failure, first_error};
-use crate::git::{Git, GitError};
+use crate::git::{Git, GitError, remove_folder};
 use crate::journal::{Digest, EvidenceRef};
 use crate::run::Run;
 use crate::toolchain::MissingProgram;
@@ -202,7 +202,7 @@ impl RepairSetup {
                 _ => {}
             }
         }
-        let temporary = self.folder.scratch().join("tmp");
+        let temporary = self.build_home();
         fs::create_dir_all(&temporary).map_err(|error| at(&temporary, error))?;
         if let Some(folder) = log.parent() {
             fs::create_dir_all(folder).map_err(|error| at(folder, error))?;
@@ -251,6 +251,19 @@ impl RepairSetup {
             }
         };
         self.keep_image(tree, artifact)
+    }
+
+    /// Removes what builds have left in their home.
+    ///
+    /// # Errors
+    /// A file cannot be removed.
+    pub async fn drop_build_home(&self) -> Result<(), GitError> {
+        remove_folder(&self.build_home()).await
+    }
+
+    /// Home of builds, and where their temporary files are.
+    fn build_home(&self) -> PathBuf {
+        self.folder.scratch().join("tmp")
     }
 
     /// Lists the files of the repository where the image has to be told from them.

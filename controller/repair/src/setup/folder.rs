@@ -81,6 +81,11 @@ impl RepairFolder {
         self.0.join("coverage").join(format!("{sha256}-tests.json"))
     }
 
+    /// Digests of files of the work tree: of the base, or of what a candidate changes, by its commit.
+    pub fn files(&self, what: &str) -> PathBuf {
+        self.0.join("files").join(format!("{what}.json"))
+    }
+
     /// What an iteration has of its own: evidence for the agent, logs.
     pub fn iteration(&self, iteration: u64) -> PathBuf {
         self.0.join(format!("iteration-{iteration}"))

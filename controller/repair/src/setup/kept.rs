@@ -43,6 +43,12 @@ impl RepairSetup {
         Ok(())
     }
 
+    /// Tells whether a step has kept a document.
+    pub fn has_kept(&self, run: &Run, path: &Path) -> bool {
+        let name = self.below(path);
+        run.kept.contains_key(&name) || self.kept.files().contains_key(&name)
+    }
+
     /// Reads a document that a step has kept.
     ///
     /// # Errors

@@ -13,6 +13,7 @@ mod screen;
 mod sources;
 mod test;
 mod tree;
+mod tree_files;
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -34,6 +35,7 @@ pub use screen::{ScreenError, ScreenTrials};
 pub use sources::{BaseSources, KnownBase};
 pub use test::{RigFailure, most_beside};
 pub use tree::HeldCommit;
+pub use tree_files::BaseTreeError;
 
 use crate::agents::RepairAgent;
 use crate::git::{Git, GitError};

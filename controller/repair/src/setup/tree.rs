@@ -36,6 +36,21 @@ impl RepairSetup {
         self.git.at(&self.folder.tree())
     }
 
+    /// Makes the work tree anew, at a commit.
+    ///
+    /// # Errors
+    /// The repository or the folder cannot be used.
+    pub async fn make_tree(&self, commit: &str) -> Result<(), GitError> {
+        let path = self.folder.tree();
+        self.held.forget();
+        if path.exists() {
+            self.git.work_tree_remove(&path).await?;
+        }
+        self.git.work_tree_add(&path, commit).await?;
+        self.held.learn(commit);
+        Ok(())
+    }
+
     /// Makes the work tree and the index equal to a commit, without files that git neither tracks nor
     /// ignores. It starts no program where that is known to be so.
     ///

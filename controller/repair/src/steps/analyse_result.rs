@@ -4,8 +4,9 @@
 use jig_model::chain;
 use jig_model::command::PlanText;
 
-use crate::git::{Git, GitError};
+use crate::git::GitError;
 use crate::journal::{Fact, FailedBaseline, StepResult};
+use crate::localise::MeasuredCoverage;
 use crate::machine::RepairEvent;
 use crate::policy::{is_test, may_write};
 use crate::proof::{PASSES, PlanRun, ProofFacts, proven};
@@ -13,7 +14,8 @@ use crate::recovery::ErrorClass;
 use crate::run::{Attempt, Run};
 use crate::setup::{PlanResult, RepairSetup, RigFailure};
 use crate::steps::{failed, if_changed, if_ended};
-use crate::tests_ran::missing_tests;
+use crate::test_code::function_names;
+use crate::tests_ran::{KnownTests, missing_tests};
 
 /// Most runs of a plan on a real board: the base, a clean build, the held-out plan.
 pub(super) const MAX_FLASHES: u8 = 3;
@@ -88,12 +90,13 @@ async fn proof(setup: &RepairSetup, run: &Run, here: &[&Attempt]) -> Result<Proo
         tokio::join!(cleaned(setup, run), judged(setup, &setup.plan, base_image));
     cleaned.map_err(|error| Unproven::Other(chain(&error)))?;
     let reverted = reverted?;
+    let foreign_files =
+        setup.foreign_files(run).map_err(|error| Unproven::Other(error.to_string()))?;
     let clean_build = rebuilt(setup, run, image).await?;
     if let Some(ended) = if_changed(setup, run) {
         return Err(Unproven::Changed(ended));
     }
-    let tree = setup.tree();
-    let (changed, held_out) = tokio::join!(changed(run, &tree), async {
+    let (changed, held_out) = tokio::join!(changed(setup, run), async {
         match &setup.held_out {
             Some(plan) => judged(setup, plan, image).await.map(Some),
             None => Ok(None),
@@ -122,16 +125,18 @@ async fn proof(setup: &RepairSetup, run: &Run, here: &[&Attempt]) -> Result<Proo
         held_out,
         tests_not_run,
         rewritten_protected,
+        foreign_files,
         not_measured,
     })
 }
 
 /// Lists the files that the candidate changes of the base, and those that its build rewrites beside
 /// them: that of the base leaves them as they are.
-async fn changed(run: &Run, tree: &Git) -> Result<(Vec<String>, Vec<String>), GitError> {
+async fn changed(setup: &RepairSetup, run: &Run) -> Result<(Vec<String>, Vec<String>), GitError> {
     let base = &run.contract.base;
-    let changed = tree.files_between(base, run.applied.as_ref().unwrap_or(base)).await?;
-    let mut rewritten = tree.changed_files().await?;
+    // The repository of the user has to have the commit: the branch will be made there.
+    let changed = setup.git.files_between(base, run.applied.as_ref().unwrap_or(base)).await?;
+    let mut rewritten = setup.tree().changed_files().await?;
     rewritten.retain(|file| !run.rewritten.contains(file));
     Ok((changed, rewritten))
 }
@@ -174,8 +179,21 @@ async fn compared(
     }
     let sources = setup.base_sources(run).await.map_err(|error| failed(&error))?;
     let policy = setup.policy.for_run(run);
-    let missing = missing_tests(&base, &patched, &sources, |file| is_test(file, &policy));
+    let known = known_tests(setup, run, base_image);
+    let is_test = |file: &str| is_test(file, &policy);
+    let missing = missing_tests(&base, &patched, &sources, is_test, &known);
     Ok(Executed::Compared(missing))
+}
+
+/// Returns what is known of the tests of the baseline.
+fn known_tests(setup: &RepairSetup, run: &Run, base_image: &str) -> KnownTests {
+    let shown = run.baseline.as_ref().map(|baseline| setup.folder.result(&baseline.run));
+    let shown: Option<PlanResult> = shown.and_then(|path| setup.kept(run, &path).ok());
+    let cases = shown.iter().flat_map(|result| &result.verdict.tests.cases);
+    let names = cases.flat_map(|case| function_names(&case.name)).collect();
+    let measured = setup.measured_tests(run, base_image).map(MeasuredCoverage::from);
+    let lines = measured.into_iter().flat_map(|measured| measured.tests);
+    KnownTests { names, lines: lines.flat_map(|test| test.lines).collect() }
 }
 
 fn kept(setup: &RepairSetup, run: &Run, id: &str) -> Result<PlanRun, Unproven> {
@@ -196,7 +214,9 @@ async fn cleaned(setup: &RepairSetup, run: &Run) -> Result<(), GitError> {
     let tree = setup.tree();
     setup.held.forget();
     tree.reset_files(commit).await?;
-    tree.clean_ignored().await
+    tree.clean_ignored().await?;
+    // What earlier builds have left in their home is no part of base and patch.
+    setup.drop_build_home().await
 }
 
 /// Builds base and patch once more, with nothing else in the folder; tells whether that image is the
@@ -231,8 +251,8 @@ mod tests {
         run.applied = Some(tree.commit("a candidate").await.unwrap());
         write("src/ring.c").unwrap();
         let both = || (vec!["link.ld".to_owned()], vec!["src/ring.c".to_owned()]);
-        assert_eq!(changed(&run, &tree).await.unwrap(), both());
+        assert_eq!(changed(&test.setup, &run).await.unwrap(), both());
         run.rewritten.insert("src/ring.c".to_owned());
-        assert_eq!(changed(&run, &tree).await.unwrap(), (both().0, Vec::new()));
+        assert_eq!(changed(&test.setup, &run).await.unwrap(), (both().0, Vec::new()));
     }
 }

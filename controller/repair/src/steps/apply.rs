@@ -10,10 +10,10 @@ use crate::git::GitError;
 use crate::journal::{Digest, Fact, StepResult};
 use crate::machine::RepairEvent;
 use crate::patch::Patch;
-use crate::policy::review;
+use crate::policy::{review, shadowed};
 use crate::recovery::ErrorClass;
 use crate::run::Run;
-use crate::setup::RepairSetup;
+use crate::setup::{BaseSources, BaseTreeError, RepairSetup};
 use crate::steps::{digest_of, failed, part_done};
 
 pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
@@ -57,9 +57,13 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
             format!("the patch{maker} waits for an approval; its risk is {risk} of 100{risks}");
         return part_done(why).with(Fact::Waits { digest });
     }
-    match commit(setup, run, &proposed.patch).await {
+    let sources = match setup.base_sources(run).await {
+        Ok(sources) => sources,
+        Err(error) => return refused(ErrorClass::UnhandledException, chain(&error)),
+    };
+    match commit(setup, run, &proposed.patch, &patch).await {
         Ok(commit) => {
-            if let Err(why) = as_reviewed(setup, run, &commit, &patch).await {
+            if let Err(why) = as_reviewed(setup, run, &commit, &patch, &sources).await {
                 let why = format!("what git has committed is refused: {why}");
                 let fact = Fact::Refused { patch: proposed.patch.clone(), why: why.clone() };
                 setup.held.forget();
@@ -71,18 +75,43 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
             StepResult::of(RepairEvent::WorkspaceUpdated, reason)
                 .with(Fact::Applied { commit, risk })
         }
-        Err(GitError::Failed { said, .. }) => {
+        Err(ApplyError::Git(GitError::Failed { said, .. })) => {
             let why = format!("the patch does not apply: {said}{}", near(setup, run, &patch).await);
             let fact = Fact::Refused { patch: proposed.patch.clone(), why: why.clone() };
             refused(ErrorClass::PatchApplyFailure, why).with(fact)
         }
-        Err(error) => refused(ErrorClass::UnhandledException, chain(&error)),
+        Err(ApplyError::Git(error)) => refused(ErrorClass::UnhandledException, chain(&error)),
+        Err(error) => {
+            let why = chain(&error);
+            let class = match &error {
+                ApplyError::Base(BaseTreeError::Other(_)) => ErrorClass::PolicyViolation,
+                _ => ErrorClass::UnhandledException,
+            };
+            let fact = Fact::Refused { patch: proposed.patch.clone(), why: why.clone() };
+            refused(class, why).with(fact)
+        }
     }
 }
 
-async fn commit(setup: &RepairSetup, run: &Run, id: &str) -> Result<String, GitError> {
+/// Says why there is no commit.
+#[derive(Debug, thiserror::Error)]
+enum ApplyError {
+    #[error(transparent)]
+    Base(#[from] BaseTreeError),
+    #[error(transparent)]
+    Git(#[from] GitError),
+    #[error("the files of the patch cannot be read")]
+    File(#[from] std::io::Error),
+}
+
+async fn commit(
+    setup: &RepairSetup,
+    run: &Run,
+    id: &str,
+    patch: &Patch,
+) -> Result<String, ApplyError> {
     let tree = setup.tree();
-    setup.hold(&run.contract.base).await?;
+    setup.hold_base(run).await?;
     setup.held.forget();
     tree.apply(&setup.folder.patch(id)).await?;
     let hypothesis = run.proposed.as_ref().map(|p| p.hypothesis.as_str()).unwrap_or_default();
@@ -91,6 +120,7 @@ async fn commit(setup: &RepairSetup, run: &Run, id: &str) -> Result<String, GitE
         run.contract.goal, setup.name, run.iteration
     );
     let commit = tree.commit(&message).await?;
+    setup.keep_patched_files(&commit, patch)?;
     setup.held.learn(&commit);
     Ok(commit)
 }
@@ -101,11 +131,14 @@ async fn as_reviewed(
     run: &Run,
     commit: &str,
     patch: &Patch,
+    sources: &BaseSources,
 ) -> Result<(), String> {
     let diff = setup.tree().diff_of(&run.contract.base, commit, MAX_DIFF).await;
     let diff = diff.map_err(|error| chain(&error))?;
     let made = Patch::read(&String::from_utf8_lossy(&diff)).map_err(|error| error.to_string())?;
-    let refusals = review(&made, &setup.policy.for_run(run)).refusals;
+    let policy = setup.policy.for_run(run);
+    let mut refusals = review(&made, &policy).refusals;
+    refusals.extend(shadowed(&made, &policy, sources));
     if !refusals.is_empty() {
         return Err(refusals.join("; "));
     }
@@ -120,7 +153,7 @@ const MAX_DIFF: u64 = 16 << 20;
 /// Applies a patch, and returns it as git tells it; nothing where it does not apply.
 async fn exact(setup: &RepairSetup, run: &Run, id: &str) -> Result<Option<Patch>, String> {
     let (tree, base) = (setup.tree(), &run.contract.base);
-    setup.hold(base).await.map_err(|error| chain(&error))?;
+    setup.hold_base(run).await.map_err(|error| chain(&error))?;
     setup.held.forget();
     if tree.apply(&setup.folder.patch(id)).await.is_err() {
         return Ok(None);

@@ -70,6 +70,7 @@ async fn what_git_has_committed_is_reviewed() {
     let test = setup().await;
     let (proposed, patch) = (test.run(), Patch::read(&diff("head + 1")).unwrap());
     let tree = test.setup.tree();
+    let sources = test.setup.base_sources(&proposed).await.unwrap();
     for (file, words) in [
         ("src/ring.c", None),
         ("src/other.c", Some("src/other.c is no file of the patch")),
@@ -81,7 +82,7 @@ async fn what_git_has_committed_is_reviewed() {
         fs::write(path, "int other;\n").unwrap();
         tree.run(["add", "--all"]).await.unwrap();
         let commit = tree.commit("by another program").await.unwrap();
-        let found = as_reviewed(&test.setup, &proposed, &commit, &patch).await;
+        let found = as_reviewed(&test.setup, &proposed, &commit, &patch, &sources).await;
         match words {
             None => assert_eq!(found, Ok(())),
             Some(words) => {

@@ -45,7 +45,7 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
     let gap =
         async { if setup.policy.sandbox { setup.programs.sandbox_gap().await } else { None } };
     // Each waits for another program.
-    let tree = make_tree(setup, &run.contract.base);
+    let tree = setup.make_tree(&run.contract.base);
     let (gap, tree, files) = tokio::join!(gap, tree, setup.files(run));
     if let Some(gap) = gap {
         let help = "write `sandbox = false` in the policy to build without one";
@@ -59,6 +59,9 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
     }
     if let Err(error) = setup.base_sources(run).await {
         return stop(format!("the sources cannot be read: {}", chain(&error)));
+    }
+    if let Err(error) = setup.keep_base_files() {
+        return stop(format!("the files of the work tree cannot be read: {error}"));
     }
     let log = setup.folder.path().join("baseline-build.log");
     let built = match setup.build(&setup.folder.tree(), &log).await {
@@ -237,17 +240,6 @@ fn some(names: &[&str]) -> String {
 /// Ends a run whose rig does not work: nothing is known of the firmware.
 fn rig_failed(why: String) -> StepResult {
     failed(RepairEvent::Abort, ErrorClass::TestEnvFailure, format!("the rig failed: {why}"))
-}
-
-async fn make_tree(setup: &RepairSetup, base: &str) -> Result<(), GitError> {
-    let path = setup.folder.tree();
-    // Left by a process that was killed.
-    if path.exists() {
-        setup.git.work_tree_remove(&path).await?;
-    }
-    setup.git.work_tree_add(&path, base).await?;
-    setup.held.learn(base);
-    Ok(())
 }
 
 /// Says whether there is a failure to repair.

@@ -14,10 +14,10 @@ use crate::journal::{Digest, Fact, Proposed, StepResult, SubmittedPatch, Usage, 
 use crate::limits::limit_reached;
 use crate::machine::RepairEvent;
 use crate::patch::Patch;
-use crate::policy::review;
+use crate::policy::{review, shadowed};
 use crate::recovery::ErrorClass;
 use crate::run::Run;
-use crate::setup::{PatchSource, RepairSetup, ScreenError};
+use crate::setup::{BaseSources, PatchSource, RepairSetup, ScreenError};
 use crate::steps::{digest_of, failed, if_changed, part_done};
 
 /// Longest time for one answer.
@@ -116,7 +116,7 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
     let mut usable = Vec::new();
     let repeats = matches!(&named.source, PatchSource::Agent(agent) if agent.is_deterministic());
     for proposal in proposals {
-        match reviewed(setup, run, proposal) {
+        match reviewed(setup, run, proposal, &request.sources) {
             Ok(Usable { id, .. }) if run.screened.contains(&id) => {}
             Ok(one) if usable.iter().all(|other: &Usable| other.id != one.id) => usable.push(one),
             Ok(_) => {}
@@ -239,6 +239,7 @@ fn reviewed(
     setup: &RepairSetup,
     run: &Run,
     proposal: PatchProposal,
+    sources: &BaseSources,
 ) -> Result<Usable, (ErrorClass, String, String)> {
     let patch = Patch::read(&proposal.diff)
         .map_err(|error| (ErrorClass::ModelFailure, String::new(), error.to_string()))?;
@@ -247,11 +248,13 @@ fn reviewed(
         let why = "the same change was proposed before".to_owned();
         return Err((ErrorClass::ModelFailure, id, why));
     }
-    let review = review(&patch, &setup.policy.for_run(run));
-    if review.refusals.is_empty() {
+    let policy = setup.policy.for_run(run);
+    let mut refusals = review(&patch, &policy).refusals;
+    refusals.extend(shadowed(&patch, &policy, sources));
+    if refusals.is_empty() {
         return Ok(Usable { id, diff: patch.to_string(), hypothesis: proposal.hypothesis });
     }
-    Err((ErrorClass::PolicyViolation, id, review.refusals.join("; ")))
+    Err((ErrorClass::PolicyViolation, id, refusals.join("; ")))
 }
 
 fn emptied(folder: &std::path::Path) -> std::io::Result<()> {
