@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
@@ -41,12 +41,14 @@ impl SharedRig {
 
     fn user(&self, args: &[&str]) -> Command {
         let mut command = self.0.jig(args);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command.env("JIG_RIG", self.0.path("rig.toml"));
         command
     }
 
     fn ci(&self, args: &[&str]) -> Command {
         let mut command = self.0.jig(args);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command.env("JIG_RIG", "ssh://lab").env("JIG_SSH_COMMAND", self.0.path("as-ci"));
         command
     }

@@ -120,7 +120,8 @@ impl Lab {
         cancel: CancelToken,
     ) -> Result<Reply, CommandError> {
         let permit = self.permit(&command, &*events, &cancel).await?;
-        let work = self.carry_out(command, input, Arc::clone(&events), cancel.clone());
+        // The future of a whole run: the stack of a thread holds it once, not once for each caller.
+        let work = Box::pin(self.carry_out(command, input, Arc::clone(&events), cancel.clone()));
         permit.during(work, &*events, &cancel).await
     }
 

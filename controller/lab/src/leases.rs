@@ -11,7 +11,7 @@
 
 use std::collections::BTreeSet;
 use std::future::Future;
-use std::pin::pin;
+use std::pin::Pin;
 use std::time::Duration;
 
 use jig_model::command::{AttachInput, Command, CommandEvent, EventSink, PowerAction};
@@ -268,12 +268,11 @@ impl Permit<'_> {
     /// Carries out a command, and cancels it if the lease that it runs under is ended by another user.
     pub(crate) async fn during<R>(
         &self,
-        work: impl Future<Output = R>,
+        mut work: Pin<Box<impl Future<Output = R>>>,
         events: &dyn EventSink,
         cancel: &CancelToken,
     ) -> R {
         let Some(lease) = &self.lease else { return work.await };
-        let mut work = pin!(work);
         let mut renewals = interval(RENEWAL);
         renewals.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (mut kept, mut renewed) = (true, Instant::now());

@@ -26,7 +26,7 @@ use std::sync::LazyLock;
 use regex_automata::meta::Regex;
 
 use super::failed_results::{FoundLine, find_in_blocks, quotable, read_some};
-use crate::console::{BootStage, FoundBanner, PatternSet, boot_banner, find_banner, readable};
+use crate::console::{BannerStage, FoundBanner, PatternSet, boot_banner, find_banner, readable};
 
 /// The first lines are looked for in so many bytes of the boot.
 const HEAD: usize = 4096;
@@ -106,7 +106,7 @@ impl BootOutput<'_> {
         banner: FoundBanner,
         front: &mut Option<Vec<FoundBanner>>,
     ) -> io::Result<bool> {
-        if self.end_of == EndOf::Report || banner.stage == BootStage::First {
+        if self.end_of == EndOf::Report || banner.stage == BannerStage::First {
             return Ok(true);
         }
         let front = match front {

@@ -21,7 +21,7 @@ use super::scan::searched_once;
 
 /// Part of a boot, in the order in which the parts run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum BootStage {
+pub(crate) enum BannerStage {
     /// The boot ROM, or the first code that is loaded: nothing of a boot runs before it.
     First,
     /// A boot loader or secure firmware.
@@ -31,31 +31,31 @@ pub(crate) enum BootStage {
 }
 
 /// A banner: whose it is, when it comes, and how a line with it begins.
-type Banner = (&'static str, BootStage, &'static str);
+type Banner = (&'static str, BannerStage, &'static str);
 
 /// Of several that a line begins with, the first one counts.
 const BANNERS: &[Banner] = &[
-    ("esp-rom", BootStage::First, r"rst:0x[0-9a-fA-F]+ \(|ESP-ROM:|ets [A-Z][a-z]{2} +\d+ 20\d\d"),
-    ("tf-a-bl1", BootStage::First, r"(?:NOTICE|INFO):\s+(?:BL1: |Booting Trusted Firmware)"),
-    ("u-boot-spl", BootStage::First, r"U-Boot (?:SPL|TPL|VPL) \d{4}\.\d\d"),
-    ("coreboot", BootStage::First, r"coreboot-\S+ .*bootblock starting"),
-    ("tf-a", BootStage::Loader, r"NOTICE:\s+BL(?:2|31|32): v\d"),
-    ("op-tee", BootStage::Loader, r"[ID]/TC:.* OP-TEE version: "),
-    ("tf-m", BootStage::Loader, r"Booting TF-M v\d"),
-    ("u-boot", BootStage::Loader, r"U-Boot \d{4}\.\d\d"),
-    ("barebox", BootStage::Loader, r"barebox \d{4}\.\d\d\.\d"),
-    ("opensbi", BootStage::Loader, r"OpenSBI v\d"),
-    ("mcuboot", BootStage::Loader, r"\*{3} Booting MCUboot|Starting bootloader\b|MCUboot v?\d"),
-    ("esp-idf-bootloader", BootStage::Loader, r"(?:boot: )?ESP-IDF \S+ 2nd stage bootloader"),
-    ("uefi", BootStage::Loader, r"UEFI firmware \(version "),
-    ("zephyr", BootStage::System, r"\*{3,5} ?(?:Booting|BOOTING) [^*\r\n]+ \*{3,5}"),
-    ("riot", BootStage::System, r"main\(\): This is RIOT!"),
-    ("linux", BootStage::System, r"Linux version \d+\.\d|Booting Linux on (?:physical CPU|hartid)"),
-    ("nuttx", BootStage::System, r"NuttShell \(NSH\)"),
-    ("rt-thread", BootStage::System, r"- RT -\s+Thread Operating System"),
-    ("contiki", BootStage::System, r"Starting Contiki"),
-    ("micropython", BootStage::System, r"(?:MicroPython v?|Adafruit CircuitPython )\d+\.\d"),
-    ("sel4", BootStage::System, r"Bootstrapping kernel"),
+    ("esp-rom", BannerStage::First, r"rst:0x[0-9a-fA-F]+ \(|ESP-ROM:|ets [A-Z][a-z]{2} +\d+ 20\d\d"),
+    ("tf-a-bl1", BannerStage::First, r"(?:NOTICE|INFO):\s+(?:BL1: |Booting Trusted Firmware)"),
+    ("u-boot-spl", BannerStage::First, r"U-Boot (?:SPL|TPL|VPL) \d{4}\.\d\d"),
+    ("coreboot", BannerStage::First, r"coreboot-\S+ .*bootblock starting"),
+    ("tf-a", BannerStage::Loader, r"NOTICE:\s+BL(?:2|31|32): v\d"),
+    ("op-tee", BannerStage::Loader, r"[ID]/TC:.* OP-TEE version: "),
+    ("tf-m", BannerStage::Loader, r"Booting TF-M v\d"),
+    ("u-boot", BannerStage::Loader, r"U-Boot \d{4}\.\d\d"),
+    ("barebox", BannerStage::Loader, r"barebox \d{4}\.\d\d\.\d"),
+    ("opensbi", BannerStage::Loader, r"OpenSBI v\d"),
+    ("mcuboot", BannerStage::Loader, r"\*{3} Booting MCUboot|Starting bootloader\b|MCUboot v?\d"),
+    ("esp-idf-bootloader", BannerStage::Loader, r"(?:boot: )?ESP-IDF \S+ 2nd stage bootloader"),
+    ("uefi", BannerStage::Loader, r"UEFI firmware \(version "),
+    ("zephyr", BannerStage::System, r"\*{3,5} ?(?:Booting|BOOTING) [^*\r\n]+ \*{3,5}"),
+    ("riot", BannerStage::System, r"main\(\): This is RIOT!"),
+    ("linux", BannerStage::System, r"Linux version \d+\.\d|Booting Linux on (?:physical CPU|hartid)"),
+    ("nuttx", BannerStage::System, r"NuttShell \(NSH\)"),
+    ("rt-thread", BannerStage::System, r"- RT -\s+Thread Operating System"),
+    ("contiki", BannerStage::System, r"Starting Contiki"),
+    ("micropython", BannerStage::System, r"(?:MicroPython v?|Adafruit CircuitPython )\d+\.\d"),
+    ("sel4", BannerStage::System, r"Bootstrapping kernel"),
 ];
 
 /// Finds a banner anywhere in some output.
@@ -73,7 +73,7 @@ pub(crate) struct FoundBanner {
     /// Whose it is.
     pub(crate) name: &'static str,
     /// When it comes in a boot.
-    pub(crate) stage: BootStage,
+    pub(crate) stage: BannerStage,
 }
 
 /// Returns the banner that a readable line begins with, behind what loggers put there.
@@ -143,7 +143,7 @@ mod tests {
                       U-Boot 2024.01 (Jan 01 2024)";
         let all = find_banner(block, |_, _| true).unwrap();
         assert_eq!((all.0.name, &block[all.1]), ("linux", &block[5..45]));
-        let loader = find_banner(block, |found, _| found.stage == BootStage::Loader).unwrap();
+        let loader = find_banner(block, |found, _| found.stage == BannerStage::Loader).unwrap();
         assert_eq!((loader.0.name, loader.1), ("u-boot", 70..block.len()));
         assert_eq!(find_banner(b"bye\n", |_, _| true), None);
     }

@@ -49,7 +49,7 @@ mod verdict_phrases;
 mod words;
 mod yaml_results;
 
-pub(crate) use boot_banner::{BootStage, FoundBanner, boot_banner, find_banner};
+pub(crate) use boot_banner::{BannerStage, FoundBanner, boot_banner, find_banner};
 pub(crate) use candidate_lines::candidate;
 pub use capture::{Console, Syncing};
 pub use clock::{ConsoleClock, Stamp, UnderWay};

@@ -121,8 +121,8 @@ impl World {
         }
         // Who is let in is the holder, or anybody where nobody has or wants the place.
         let mut let_in = BTreeMap::new();
-        for who in 0..USERS.len() {
-            let by = RigUser { lease: None, ..user(USERS[who]) };
+        for (who, name) in USERS.iter().enumerate() {
+            let by = user(name);
             match self.table.admission(self.now, &by, &self.places[0]) {
                 Ok(Admission::Own { id, token }) => {
                     assert_eq!(holder, Some((id.clone(), token)), "{step:?}");
@@ -135,9 +135,9 @@ impl World {
             }
             // A command that names a lease which has ended is refused.
             if let Some(LeaseState::Ended { .. }) = self.state(who) {
-                let by = RigUser { lease: Some(self.lease(who)), ..user(USERS[who]) };
+                let by = RigUser { lease: Some(self.lease(who)), ..user(name) };
                 let admission = self.table.admission(self.now, &by, &self.places[0]);
-                assert!(matches!(admission, Err(_)), "{step:?}: {admission:?}");
+                assert!(admission.is_err(), "{step:?}: {admission:?}");
             }
         }
         assert!(let_in.len() <= 1, "{step:?}: {let_in:?}");
