@@ -126,9 +126,18 @@ pub struct TestReport {
     /// What is wrong with the report itself: contradictions, bail-outs, limits reached.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
+    /// Whether nothing was read but a line that a log may hold by accident, such as `START - motor`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub may_be_log: bool,
 }
 
 impl TestReport {
+    /// Tells whether a report has begun: a format was recognised, by more than a line that a log may
+    /// hold by accident.
+    pub fn has_begun(&self) -> bool {
+        self.format.is_some() && !self.may_be_log
+    }
+
     /// Counts the cases with a status.
     pub fn count(&self, status: CaseStatus) -> usize {
         self.cases.iter().filter(|case| case.status == status).count()

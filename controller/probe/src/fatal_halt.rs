@@ -9,11 +9,19 @@
 //! `abort` counts only where `exit` has not called it, as some run-time libraries do at each end. The
 //! order of the calls tells: where `abort` has called `_exit`, as that of newlib does, it counts.
 //!
-//! *The look at calls costs milliseconds*, so it is made only of an image that has such a function, and
-//! of a core that stands in one or at a jump within a few bytes, as a loop without end has it.
+//! The function may call others for ever: `Error_Handler` that blinks, or feeds a watchdog. So each core
+//! on which nothing has failed is looked at, whatever it executes.
+//!
+//! *The look at calls costs milliseconds*, and stops the core. So it is made only of an image that has
+//! such a function, and of a core that may stand in one: its program counter or its return address
+//! lies in one, or a word on top of its stack does, which any function that was called from there has
+//! left. Old words of a stack are no proof; they cost the look, and the chain of calls decides. A
+//! core that executes an interrupt has another stack on top, and is looked at, too.
+
+use std::ops::RangeInclusive;
 
 use jig_model::post_mortem::StackFrame;
-use object::{Object as _, ObjectSegment as _, ObjectSymbol as _};
+use object::{Object as _, ObjectSymbol as _};
 
 /// The functions, by the system that has them.
 const FATAL: &[(&str, &[&str])] = &[
@@ -51,8 +59,9 @@ const FATAL: &[(&str, &[&str])] = &[
 /// Functions that end a healthy program by `abort`.
 const ENDS: [&str; 3] = ["exit", "_exit", "__exit"];
 
-/// Bytes behind the program counter within which a loop without end jumps back.
-const LOOP: usize = 8;
+/// Words of the stack that are searched for a return address. A called function keeps it above its
+/// own variables, and buffers of 1 KiB are the largest that such functions have.
+pub(crate) const STACK_WORDS: usize = 512;
 
 /// Returns the name without what languages and compilers put around it: `__rustc::rust_begin_unwind`,
 /// `panic(int)`, `vAssertCalled.constprop.0`.
@@ -76,39 +85,36 @@ pub(crate) fn fatal_function(frames: &[StackFrame]) -> Option<&str> {
     Some(names[at])
 }
 
-/// Tells whether a core that is at an address may stand in such a function of an image.
-pub(crate) fn may_have_halted(elf: &[u8], pc: u32) -> bool {
-    let Ok(file) = object::File::parse(elf) else { return false };
-    let symbols = file.symbols().filter(|symbol| symbol.is_definition());
-    let mut fatal = symbols.filter(|symbol| {
-        let name = symbol.name().unwrap_or_default();
-        // Rust's own is mangled.
-        is_fatal(name) || name.contains("rust_begin_unwind")
-    });
-    let inside = |symbol: object::Symbol<'_, '_>| {
-        let start = symbol.address() & !1;
-        (start..start + symbol.size()).contains(&u64::from(pc))
-    };
-    let Some(first) = fatal.next() else { return false };
-    inside(first) || jumps(&file, pc) || fatal.any(inside)
-}
+/// Where the fatal functions of an image lie.
+#[derive(Debug)]
+pub(crate) struct FatalRanges(Vec<RangeInclusive<u64>>);
 
-/// Tells whether a plain jump stands at an address or shortly behind it.
-fn jumps(file: &object::File<'_>, pc: u32) -> bool {
-    let is_arm = file.architecture() == object::Architecture::Arm;
-    let code = file.segments().find_map(|segment| {
-        let data = segment.data().ok()?;
-        // The code runs at its virtual address; flash is loaded at the same.
-        let offset = usize::try_from(u64::from(pc).checked_sub(segment.address())?).ok()?;
-        data.get(offset..).filter(|rest| rest.len() >= 2).map(|rest| &rest[..rest.len().min(LOOP)])
-    });
-    let halves = code.unwrap_or_default().as_chunks::<2>().0;
-    halves.iter().map(|&half| u16::from_le_bytes(half)).any(|half| match is_arm {
-        // `b label`
-        true => half >> 11 == 0b11100,
-        // `c.j label`, and `jal zero, label`
-        false => half & 0xe003 == 0xa001 || half & 0xfff == 0x06f,
-    })
+impl FatalRanges {
+    /// Finds the functions; none in what is no ELF image with symbols.
+    pub(crate) fn of_image(elf: &[u8]) -> Self {
+        let Ok(file) = object::File::parse(elf) else { return Self(Vec::new()) };
+        let symbols = file.symbols().filter(|symbol| symbol.is_definition());
+        let fatal = symbols.filter(|symbol| {
+            let name = symbol.name().unwrap_or_default();
+            // Rust's own is mangled.
+            is_fatal(name) || name.contains("rust_begin_unwind")
+        });
+        let range = |symbol: object::Symbol<'_, '_>| {
+            let start = symbol.address() & !1;
+            // A call that does not return may be the last instruction.
+            start..=start + symbol.size()
+        };
+        Self(fatal.map(range).collect())
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Tells whether an address of code or of a return, with the bit of Thumb or not, lies in one.
+    pub(crate) fn hold(&self, address: u32) -> bool {
+        self.0.iter().any(|range| range.contains(&u64::from(address & !1)))
+    }
 }
 
 #[cfg(test)]
@@ -154,7 +160,17 @@ mod tests {
     #[test]
     fn an_image_without_such_functions_is_not_looked_at() {
         let elf = std::fs::read(fixture(RISCV, "fault-silent")).unwrap();
-        assert!(!may_have_halted(&elf, 0x8000_0000));
-        assert!(!may_have_halted(b"no ELF file", 0));
+        assert!(FatalRanges::of_image(&elf).is_empty());
+        assert!(FatalRanges::of_image(b"no ELF file").is_empty());
+    }
+
+    #[test]
+    fn a_return_address_may_lie_behind_the_last_instruction() {
+        let ranges = FatalRanges(vec![0x100..=0x110]);
+        for (address, held) in
+            [(0xff, false), (0x100, true), (0x109, true), (0x111, true), (0x112, false)]
+        {
+            assert_eq!(ranges.hold(address), held, "{address:#x}");
+        }
     }
 }

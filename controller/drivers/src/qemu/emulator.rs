@@ -25,7 +25,9 @@ use super::exceptions::{CodeCollector, ExceptionLog};
 use super::instance::{ANSWER, Instance};
 use super::machine::Machine;
 use super::monitor::{Arrival, MachineEvent, MonitorError};
-use super::order::{AtLaunch, EmulatorOrder, EmulatorReply, Launched, Ready, Watcher, ask_owner};
+use super::order::{
+    AtLaunch, EmulatorOrder, EmulatorReply, Launched, Ready, Shown, Watcher, ask_owner,
+};
 use super::read_back::read_back;
 use super::trial::trial;
 use crate::process::{Ending, Stillness, StillnessWatch};
@@ -325,7 +327,7 @@ impl EmulatorOwner {
                 self.watcher = Some(watcher);
                 drop(reply.send(Ok(())));
             }
-            EmulatorOrder::Registers(reply) => drop(reply.send(self.registers().await)),
+            EmulatorOrder::Show(what, reply) => drop(reply.send(self.show(what).await)),
             EmulatorOrder::Halt(reply) => drop(reply.send(self.halt().await)),
             EmulatorOrder::Resume(reply) => drop(reply.send(self.resume().await)),
             EmulatorOrder::LostTime(reply) => drop(reply.send(Ok(self.lost_time()))),
@@ -510,15 +512,15 @@ impl EmulatorOwner {
         }
     }
 
-    /// Has the core's registers printed. Events that arrive meanwhile are kept.
-    async fn registers(&mut self) -> Result<Option<String>, DriverError> {
-        const WHAT: &str = "read the registers of the emulated machine";
+    /// Has the core's registers or memory printed. Events that arrive meanwhile are kept.
+    async fn show(&mut self, what: Shown) -> Result<Option<String>, DriverError> {
+        const WHAT: &str = "look at the core of the emulated machine";
         let Some(running) = &mut self.instance else { return Ok(None) };
         if running.instance.process.is_stopped() {
             let message = format!("{WHAT}: somebody has stopped the emulator's process");
             return Err(DriverError::new(Cause::EmulatorStuck, message));
         }
-        let arguments = json!({ "command-line": "info registers" });
+        let arguments = json!({ "command-line": what.command() });
         let monitor = &mut running.instance.monitor;
         match monitor.call_with("human-monitor-command", &arguments, ANSWER).await {
             Ok(answer) => {

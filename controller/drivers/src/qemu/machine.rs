@@ -6,7 +6,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::debug::DebugChannels;
 use super::exceptions::Exceptions;
-use super::order::{AtLaunch, EmulatorOrder, EmulatorReply, Watcher, ask_owner, owner_gone};
+use super::order::{AtLaunch, EmulatorOrder, EmulatorReply, Shown, Watcher, ask_owner, owner_gone};
 
 /// Speaks to the owner of one board's emulator from a plain thread.
 ///
@@ -49,7 +49,18 @@ impl Machine {
     /// # Errors
     /// The emulator does not answer or is stopped, or its owner has ended.
     pub async fn registers(&self) -> Result<Option<String>, DriverError> {
-        ask_owner(&self.orders, EmulatorOrder::Registers).await
+        ask_owner(&self.orders, |reply| EmulatorOrder::Show(Shown::Registers, reply)).await
+    }
+
+    /// Returns words of memory as the machine's first core sees them, without stopping it: as many
+    /// as can be read up to a count, and none if the machine has ended.
+    ///
+    /// # Errors
+    /// The emulator does not answer or is stopped, or its owner has ended.
+    pub async fn words(&self, address: u32, count: usize) -> Result<Vec<u32>, DriverError> {
+        let what = Shown::Words(address, count);
+        let text = ask_owner(&self.orders, |reply| EmulatorOrder::Show(what, reply)).await?;
+        Ok(words(&text.unwrap_or_default()))
     }
 
     /// Takes the machine's power.
@@ -92,5 +103,23 @@ impl Machine {
         let (reply, answer) = oneshot::channel();
         self.orders.blocking_send(order(reply)).map_err(|_| owner_gone())?;
         answer.blocking_recv().map_err(|_| owner_gone())?
+    }
+}
+
+/// Reads the words out of the text of a monitor: `000000002000ff80: 0x00000000 0x00000123 ...`.
+fn words(text: &str) -> Vec<u32> {
+    let lines = text.lines().filter_map(|line| line.split_once(':'));
+    let words = lines.flat_map(|(_, words)| words.split_whitespace());
+    words.map_while(|word| u32::from_str_radix(word.strip_prefix("0x")?, 16).ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn words_end_where_memory_ends() {
+        // As QEMU 7.2 prints them.
+        let text = "000000002000fff0: 0x00000001 0x0800011d\r\nCannot access memory\r\n";
+        assert_eq!(super::words(text), [1, 0x0800_011d]);
+        assert_eq!(super::words("Cannot access memory\r\n"), [0; 0]);
     }
 }

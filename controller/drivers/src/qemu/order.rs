@@ -60,8 +60,8 @@ pub(super) enum EmulatorOrder {
     LaunchHalted(AtLaunch, EmulatorReply<DebugChannels>),
     /// Shows each launch that runs at once to a watcher before it runs.
     Watch(Watcher, EmulatorReply<()>),
-    /// The registers of its core, as the emulator prints them; nothing if it does not run.
-    Registers(EmulatorReply<Option<String>>),
+    /// What the emulator prints of its core; nothing if it does not run.
+    Show(Shown, EmulatorReply<Option<String>>),
     /// Stops the machine where it stands; tells whether it does.
     Halt(EmulatorReply<bool>),
     /// Lets a halted machine run on.
@@ -72,6 +72,24 @@ pub(super) enum EmulatorOrder {
     HowEnded(EmulatorReply<Option<BoardEvent>>),
     /// What the last launch reported of its core before it ended by itself.
     LastExceptions(EmulatorReply<Option<Exceptions>>),
+}
+
+/// What the emulator prints of the first core, without stopping it.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Shown {
+    Registers,
+    /// Words of memory from an address on.
+    Words(u32, usize),
+}
+
+impl Shown {
+    /// Returns the command of the emulator's monitor for people.
+    pub(super) fn command(self) -> String {
+        match self {
+            Self::Registers => "info registers".to_owned(),
+            Self::Words(address, count) => format!("x /{count}xw {address:#x}"),
+        }
+    }
 }
 
 pub(super) type EmulatorReply<T> = oneshot::Sender<Result<T, DriverError>>;

@@ -7,6 +7,7 @@ use jig_model::protocol::{BoxFuture, DebugPort, DriverError, PostMortemRequest};
 
 use super::telling::told;
 use crate::debug_info::{exception_name, is_fault};
+use crate::fatal_halt::{FatalRanges, STACK_WORDS};
 use crate::post_mortem::exception_of;
 use crate::riscv::{Trap, parse_registers};
 use crate::{CoreSnapshot, Why, parse_register_dump};
@@ -27,6 +28,23 @@ impl CurrentRegisters {
     /// Returns what the emulator prints of its core; nothing if the machine has ended.
     pub(super) async fn read(&self) -> Result<Option<String>, DriverError> {
         self.machine.registers().await
+    }
+
+    /// Tells whether the core may stand in a fatal function, or in what one has called. The core runs
+    /// meanwhile.
+    pub(super) async fn may_stand_in(&self, fatal: &FatalRanges) -> Result<bool, DriverError> {
+        let Some(text) = self.read().await? else { return Ok(false) };
+        let core = parse_register_dump(&text).or_else(|| parse_registers(&text));
+        let Some(core) = core else { return Ok(false) };
+        let register = |name| core.register(name).and_then(|value| u32::try_from(value).ok());
+        let returns = ["pc", "lr", "ra"].into_iter().filter_map(register);
+        let interrupted = exception_of(&core.registers).is_some_and(|number| number != 0);
+        if interrupted || returns.into_iter().any(|at| fatal.hold(at)) {
+            return Ok(true);
+        }
+        let Some(stack) = register("sp") else { return Ok(false) };
+        let words = self.machine.words(stack, STACK_WORDS).await?;
+        Ok(words.into_iter().any(|word| fatal.hold(word)))
     }
 }
 

@@ -29,9 +29,8 @@ use super::stopped_core::{halt_story, story_of, trap_story};
 use super::telling::{RequestSymbols, told, told_with};
 use super::trap_watch::standing_in_trap;
 use crate::debug_info::{exception_name, is_fault, unwind};
-use crate::fatal_halt::{fatal_function, may_have_halted};
+use crate::fatal_halt::{FatalRanges, fatal_function};
 use crate::post_mortem::Since;
-use crate::riscv::parse_registers;
 use crate::{CoreKind, CoreSnapshot, Why, parse_register_dump};
 
 /// How often the thread checks for requests while the machine runs.
@@ -190,13 +189,14 @@ impl DebugPort for WatchHandle {
     ) -> BoxFuture<'a, Result<Option<FaultSighting>, DriverError>> {
         Box::pin(async move {
             let WatchState::Reported(_) = self.latest.get() else { return Ok(None) };
-            let Some(text) = self.registers.read().await? else { return Ok(None) };
-            let core = parse_register_dump(&text).or_else(|| parse_registers(&text));
-            let pc = core.and_then(|core| u32::try_from(core.register("pc")?).ok());
-            let Some((pc, elf)) = pc.zip(std::fs::read(image).ok()) else { return Ok(None) };
+            // Without the file, no function has a name.
+            let fatal = std::fs::read(image).map(|elf| FatalRanges::of_image(&elf));
+            let Some(fatal) = fatal.ok().filter(|fatal| !fatal.is_empty()) else { return Ok(None) };
+            if !self.registers.may_stand_in(&fatal).await? {
+                return Ok(None);
+            }
             let name = "a fatal error".to_owned();
-            let sighting = FaultSighting { name, proven: false, taken: None };
-            Ok(may_have_halted(&elf, pc).then_some(sighting))
+            Ok(Some(FaultSighting { name, proven: false, taken: None }))
         })
     }
 

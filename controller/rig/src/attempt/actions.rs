@@ -31,6 +31,7 @@ use tokio::time::sleep;
 pub(super) use self::before_switch::{ends_boot, is_passive, last_off};
 pub(super) use self::power::lied;
 use super::abort_condition::abort_condition;
+use super::after_end::AwaitedEnd;
 use super::board::{AttemptBoard, WatcherProgress};
 use super::board_timeout::BoardTimeout;
 use super::compiled_patterns::RunPatterns;
@@ -67,6 +68,10 @@ pub(super) struct Actions<'a> {
     pub(super) commands: u32,
     /// Whether the last action watched the target for a while after what it waited for.
     pub(super) settled: bool,
+    /// The console of the text that the plan has waited for, if nothing but pauses followed.
+    pub(super) awaited: Option<ConsoleName>,
+    /// The texts behind which the plan has ended a boot.
+    pub(super) awaited_ends: Vec<AwaitedEnd>,
     /// How long the target is watched after what a plan waits for.
     pub(super) settle: Duration,
     /// Whether the board was halted, or may have been.
@@ -87,6 +92,15 @@ impl Actions<'_> {
         self.run_on().await?;
         if ends_boot(&action.kind) {
             self.look_before_switch().await?;
+            self.note_awaited_end();
+        }
+        if !is_passive(&action.kind) {
+            self.awaited = match &action.kind {
+                ActionKind::Expect { console, .. } => {
+                    Some(console.as_ref().unwrap_or(&self.board.primary).clone())
+                }
+                _ => None,
+            };
         }
         match &action.kind {
             ActionKind::Power { op } => self.power(*op, timeout).await,

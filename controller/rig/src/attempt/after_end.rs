@@ -6,6 +6,9 @@
 //! The lines are read from the log after the attempt and not while it runs. Hence the finding
 //! depends on the bytes and not on how they arrived, and a run pays for it only once.
 //!
+//! A boot that the plan ends by a reset or by the power, with nothing but pauses behind an expected
+//! text, has such an end, too. It reaches to where the next boot begins.
+//!
 //! On the other consoles, what was captured later than the end stands behind it: the indexes of the
 //! logs hold the times, all of one clock. A line that was captured in the same moment counts as one
 //! in front of the end.
@@ -37,6 +40,16 @@ pub(super) fn waited_to(
 ) -> WaitedTo {
     let current = cursors.iter().filter(|(_, (boot, _))| *boot == boots);
     current.map(|(name, (_, follower))| (name.clone(), follower.cursor())).collect()
+}
+
+/// A text that the plan has waited for, behind which it has ended the boot by a reset or by the power.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct AwaitedEnd {
+    /// The number of the boot, from 1.
+    pub(super) boot: usize,
+    pub(super) console: ConsoleName,
+    /// Where the wait has read to.
+    pub(super) at: u64,
 }
 
 /// Returns the console of the text that ends the plan, if such a text ends it. Output behind an

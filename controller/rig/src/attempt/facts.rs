@@ -239,11 +239,15 @@ impl BoardFacts {
         self.boots.get(self.forgiven.unwrap_or_default())
     }
 
+    /// Tells whether the output of a boot, counted from 1, counts.
+    pub(super) fn boot_counts(&self, boot: usize) -> bool {
+        self.forgiven.is_none_or(|forgiven| boot > forgiven)
+    }
+
     /// Tells whether the report of a boot before the last, counted from 1, counts: the plan got it, or
     /// it fails, and it does not belong to a start of a behaviour that is over.
     pub(super) fn earlier_counts(&self, boot: usize, report: &TestReport) -> bool {
-        let forgiven = self.forgiven.is_some_and(|forgiven| boot <= forgiven);
-        self.heard.contains(&boot) || (!forgiven && report.fails())
+        self.heard.contains(&boot) || (self.boot_counts(boot) && report.fails())
     }
 
     /// Returns what became of a crash of this boot that the plan expected; `report_end` is where in a

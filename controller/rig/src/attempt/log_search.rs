@@ -3,6 +3,7 @@
 //! Owns which bytes of which console are looked at. Decides nothing. A log that cannot be read fails
 //! the attempt.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -52,6 +53,8 @@ pub(super) struct LogSearch {
     pub(super) excused: Vec<ByteRange>,
     /// Where what the plan waits for ends: the log, and the offset.
     pub(super) end: Option<(String, u64)>,
+    /// The same for each earlier boot that the plan has ended.
+    pub(super) earlier_ends: Vec<EarlierEnd>,
     /// Where the last boot begins in that log.
     pub(super) booted: u64,
     /// How much all consoles printed behind the last fault that output followed.
@@ -60,6 +63,14 @@ pub(super) struct LogSearch {
     pub(super) reported: bool,
     /// The board tells of each of its resets.
     pub(super) resets_told: bool,
+}
+
+/// Where what the plan waits for ends in a boot that the plan itself has ended.
+pub(super) struct EarlierEnd {
+    pub(super) file: String,
+    pub(super) at: u64,
+    /// Where the next boot begins, by log; nowhere if there is none.
+    pub(super) until: BTreeMap<String, u64>,
 }
 
 /// What was found in the logs.
@@ -128,15 +139,24 @@ impl LogSearch {
             found => found,
         };
         let rejected = self.rejected_line()?;
+        let mut earlier = self.earlier_ends.iter();
+        let earlier = earlier.find_map(|EarlierEnd { file, at, until }| {
+            self.suspicious_behind((file, *at), until, &allowed).transpose()
+        });
+        let earlier = earlier.transpose()?;
         let Some((file, end)) = &self.end else {
-            let (suspicious, fault_behind, begun_again) = (None, None, None);
+            let (suspicious, fault_behind, begun_again) = (earlier, None, None);
             let found =
                 LogFindings { failed_result, suspicious, fault_behind, begun_again, rejected };
             return Ok(found);
         };
+        let suspicious = match earlier {
+            None => self.suspicious_behind((file, *end), &BTreeMap::new(), &allowed)?,
+            found => found,
+        };
         Ok(LogFindings {
             failed_result,
-            suspicious: self.suspicious_behind(file, *end, &allowed)?,
+            suspicious,
             fault_behind: self.fault_behind(file, *end)?,
             begun_again: self.begun_again(file, *end, &allowed)?,
             rejected,
@@ -167,8 +187,8 @@ impl LogSearch {
 
     fn suspicious_behind(
         &self,
-        file: &str,
-        end: u64,
+        (file, end): (&str, u64),
+        until: &BTreeMap<String, u64>,
         allowed: &PatternSet,
     ) -> Result<Option<ByteRange>, AttemptError> {
         let time = captured_at(&self.run, file, end).map_err(AttemptError::Search)?;
@@ -176,11 +196,12 @@ impl LogSearch {
             let Some(start) = self.start_behind(console, (file, end), time)? else {
                 return Ok(None);
             };
+            let range = start..until.get(&console.file).copied().unwrap_or(u64::MAX);
             let excused = spans(&self.excused, console);
             let find = |log: &File| {
-                let found = suspicious_line(log, start..u64::MAX, (allowed, &excused))?;
+                let found = suspicious_line(log, range.clone(), (allowed, &excused))?;
                 match found {
-                    None => cut_headline(log, start..u64::MAX, (allowed, &excused)),
+                    None => cut_headline(log, range.clone(), (allowed, &excused)),
                     found => Ok(found),
                 }
             };

@@ -20,7 +20,7 @@ use tokio::sync::watch;
 
 use super::abort_condition::QUIET;
 use super::actions::{Actions, last_off, lied};
-use super::after_end::{self, WaitedTo};
+use super::after_end::{self, AwaitedEnd, WaitedTo};
 use super::board::{AttemptBoard, RunEventSink, WatcherProgress};
 use super::board_timeout::pulse;
 use super::compiled_patterns::RunPatterns;
@@ -29,7 +29,9 @@ use super::drain;
 use super::error::AttemptError;
 use super::facts::{BoardFacts, Observed};
 use super::garbage::GLITCH;
-use super::log_search::{LogSearch, SearchedConsole, complete_lines, most_like_a_result};
+use super::log_search::{
+    EarlierEnd, LogSearch, SearchedConsole, complete_lines, most_like_a_result,
+};
 use super::post_mortem::{Examination, image_of};
 use super::watcher::{ResultsReader, WatcherResult};
 use super::watching::{Sights, Watching};
@@ -211,6 +213,8 @@ struct Made {
     deployed: Option<DeployReport>,
     /// Where the waits of the plan have read to.
     waited_to: WaitedTo,
+    /// The texts behind which the plan has ended a boot.
+    awaited_ends: Vec<AwaitedEnd>,
     /// What the debug port found at the end.
     post_mortem: Option<CoreFinding>,
     /// How much all consoles printed behind the last fault that output followed.
@@ -243,6 +247,8 @@ async fn make(
             ends: Default::default(),
             commands: 0,
             settled: false,
+            awaited: None,
+            awaited_ends: Vec::new(),
             settle: request.plan.settle.unwrap_or(request.profile.limits.settle),
             halted: false,
             core: None,
@@ -314,6 +320,7 @@ async fn make(
         restarts: outcome.restarts,
         restarted_after: outcome.restarted_after,
         waited_to: after_end::waited_to(&actions.cursors, board.boots()),
+        awaited_ends: std::mem::take(&mut actions.awaited_ends),
         deployed: actions.deployed.take(),
         post_mortem,
     };
@@ -346,6 +353,13 @@ fn log_search(
     };
     let file = |name: &ConsoleName| board.lines.get(name).map(|line| line.file.clone());
     let excused = excused_texts(board, sights);
+    let earlier_ends = made.awaited_ends.iter().filter(|end| facts.boot_counts(end.boot));
+    let earlier_ends = earlier_ends.filter_map(|end| {
+        let next = facts.boots.get(end.boot).into_iter().flatten();
+        let until = next.filter_map(|(name, &start)| Some((file(name)?, start)));
+        Some(EarlierEnd { file: file(&end.console)?, at: end.at, until: until.collect() })
+    });
+    let earlier_ends = earlier_ends.collect();
     let results = [(&board.results, &mut sights.results)];
     let consoles = results.into_iter().chain(&mut sights.others).filter_map(|(name, seen)| {
         let boot = facts.first_boot().and_then(|boot| boot.get(name)).copied();
@@ -368,6 +382,7 @@ fn log_search(
         spelled: facts.spelled().to_vec(),
         excused,
         end: end.and_then(|(name, at)| Some((file(&name)?, at))),
+        earlier_ends,
         booted: booted.unwrap_or_default(),
         since_fault: made.since_fault,
         reported: results_wanted,

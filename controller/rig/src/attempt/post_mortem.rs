@@ -13,7 +13,8 @@
 //! a handler that prints what the plan waits for. So the exception that the core executes is read
 //! last; whether it took a fault before does not count, because a test may provoke one. Two reads
 //! have to agree. Where these show only that the core may be in a fault, the post-mortem has to find
-//! that it is in one for good. Where a read or the post-mortem cannot be carried out, the run is
+//! that it is in one for good. A handler that ends its target while the post-mortem looks leaves it
+//! nothing to find, so the fault is read once more then. Where a read or the post-mortem cannot be carried out, the run is
 //! inconclusive; a debug port that tells nothing of this kind of core leaves the verdict as it is.
 
 use std::collections::BTreeMap;
@@ -201,7 +202,15 @@ impl Examination<'_> {
         let error = loop {
             tries += 1;
             match self.examine(board, debug, image.clone(), Cause::CoreFault).await {
-                Ok(None) if !proven => return None,
+                // The handler may have ended the target meanwhile, and that is proof.
+                Ok(None) if !proven => match self.current_fault(debug).await {
+                    Ok(ended) => {
+                        let ended = ended.filter(|fault| fault.proven)?;
+                        let found = unknown(ended.name, ended.taken);
+                        return Some(CoreFinding { proves: Some(Cause::CoreFault), ..found });
+                    }
+                    Err(error) => break Some(error),
+                },
                 // The core has proven the fault, even if nothing explains it.
                 Ok(None) => break None,
                 Ok(finding) => return finding.map(|finding| CoreFinding { taken, ..finding }),

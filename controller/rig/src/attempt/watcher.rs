@@ -224,6 +224,7 @@ impl ConsoleWatcher {
             } else {
                 self.give_up();
             }
+            self.reject_excuses();
             let ended = self.results.as_ref().and_then(|results| results.parser.ended_at());
             self.accept_excuses(ended);
             let heard = self.board.facts().heard.contains(&self.begun);
@@ -409,6 +410,19 @@ impl ConsoleWatcher {
         }
     }
 
+    /// Rejects excuses that a result separates from their crash: they stand in another case.
+    fn reject_excuses(&mut self) {
+        let Some(results) = &self.results else { return };
+        let separated = |crash: &mut ExcusedCrash| {
+            let first = crash.headlines.first();
+            first.is_some_and(|first| results.parser.has_result_in(&(first.start..crash.end)))
+        };
+        let rejected: Vec<_> = self.excused.extract_if(.., separated).collect();
+        for headline in rejected.into_iter().flat_map(|crash| crash.headlines) {
+            self.report(headline);
+        }
+    }
+
     /// Accepts the excuses in front of the end of a report, which decides then. The other crashes
     /// of this boot count.
     fn accept_excuses(&mut self, report_end: Option<u64>) {
@@ -580,6 +594,7 @@ impl ConsoleWatcher {
             silent: self.recogniser.silent_for(self.began.elapsed()),
             ..WatcherResult::default()
         };
+        self.reject_excuses();
         let decides = self.results.as_ref().is_some_and(|results| results.reading.decides);
         if let Some(results) = self.results.take() {
             let Results { parser, earlier, mut read, .. } = results;

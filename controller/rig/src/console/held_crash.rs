@@ -6,7 +6,8 @@
 //! behind it that says that the test expected it. That line excuses the crash directly in front of
 //! it only: a headline that does not belong to the same crash, a boot banner, or [`REACH`] bytes
 //! between them end the wait, and the crash counts. So does silence, which only the caller measures.
-//! Whether the excuse is accepted is decided elsewhere, by the report that follows it.
+//! Whether the excuse is accepted is decided elsewhere, by the report that follows it: a result
+//! of a case between the two rejects it, because the line excuses a crash of the next case.
 
 use super::recognition::Recognition;
 

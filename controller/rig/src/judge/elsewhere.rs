@@ -20,14 +20,15 @@ const ELSEWHERE: &[Rule] = &[
 ];
 
 /// Judges the reports on other consoles than the one that the plan waits on. A failure there is one
-/// of the run; what is incomplete there only takes a pass. A console on which no case has a result
-/// reports nothing: its text merely resembles a report.
+/// of the run; what is incomplete there only takes a pass, one too that has begun and has no result. A
+/// console with no more than a line that resembles an opening reports nothing.
 pub(super) fn contradicted(seen: &Observation, found: &Verdict) -> Option<Verdict> {
     if !matches!(found.kind, Pass | Flaky | Inconclusive) {
         return None;
     }
     let reports = seen.elsewhere.iter().filter(|other| {
-        executed(&other.report) > 0 || other.report.claimed_failures.is_some_and(|n| n > 0)
+        let report = &other.report;
+        executed(report) > 0 || report.has_begun() || report.claimed_failures.is_some_and(|n| n > 0)
     });
     let decided = reports.filter_map(|other| {
         let alone = Observation {
@@ -83,7 +84,6 @@ mod tests {
             (Cause::Passed, &[Passed], false, Some(Cause::ReportIncomplete)),
             (Cause::Flaky, &[Passed, Unfinished], true, Some(Cause::PlanMismatch)),
             (Cause::NoResults, &[Passed], false, None),
-            (Cause::Passed, &[Unfinished], false, None),
             (Cause::Passed, &[], false, None),
             // What blames the rig, or a crash, stands.
             (Cause::ProbeLost, &[Failed], true, None),
@@ -98,6 +98,29 @@ mod tests {
                 if let Some(Verdict { summary, .. }) = decided {
                     assert!(summary.starts_with("on console uart1: "), "{summary}");
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn a_report_that_has_begun_elsewhere_takes_a_pass_and_a_line_of_a_log_does_not() {
+        for (statuses, may_be_log, cause) in [
+            (&[CaseStatus::Unfinished][..], true, None),
+            (&[CaseStatus::Unfinished], false, Some(Cause::PlanMismatch)),
+            (&[], false, Some(Cause::ReportIncomplete)),
+            (&[], true, None),
+        ] {
+            for results_wanted in [true, false] {
+                let mut other = report(statuses, false);
+                other.report.format = Some(jig_model::result::ResultFormat::Ztest);
+                other.report.may_be_log = may_be_log;
+                let seen = Observation {
+                    elsewhere: vec![other],
+                    results_wanted,
+                    ..Observation::default()
+                };
+                let decided = contradicted(&seen, &Verdict::of(Cause::Passed, "found"));
+                assert_eq!(decided.map(|verdict| verdict.cause), cause, "{statuses:?}");
             }
         }
     }

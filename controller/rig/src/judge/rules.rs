@@ -552,10 +552,10 @@ fn no_tests(seen: &Observation) -> Option<Verdict> {
     })
 }
 
-/// Tells whether there has to be a whole report: the plan waits for one, or one has begun. An
-/// opening without a result may be part of the log.
+/// Tells whether there has to be a whole report: the plan waits for one, or one has begun. A
+/// line that resembles an opening may be part of the log.
 fn needs_report(seen: &Observation) -> bool {
-    seen.results_wanted || executed(&seen.report) > 0
+    seen.results_wanted || executed(&seen.report) > 0 || seen.report.has_begun()
 }
 
 pub(super) fn report_incomplete(seen: &Observation) -> Option<Verdict> {

@@ -22,7 +22,7 @@ fn green() -> Observation {
             planned: Some(2),
             claimed_failures: Some(0),
             ended: true,
-            remarks: vec![],
+            ..TestReport::default()
         },
         ..Observation::default()
     }
@@ -106,7 +106,16 @@ fn a_report_that_has_begun_takes_the_pass_of_an_expected_text() {
     ] {
         let cases = statuses.iter().map(|&status| case("a", status)).collect();
         let format = Some(ResultFormat::Tap);
-        let report = TestReport { format, cases, planned, ended, remarks, ..TestReport::default() };
+        let may_be_log = statuses.is_empty();
+        let report = TestReport {
+            format,
+            cases,
+            planned,
+            ended,
+            remarks,
+            may_be_log,
+            ..TestReport::default()
+        };
         let what = format!("{report:?}");
         let verdict = judge(&Observation { results_wanted: false, report, ..green() });
         assert_eq!(verdict.cause, cause, "{what}");

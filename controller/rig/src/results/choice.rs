@@ -2,6 +2,7 @@
 //!
 //! Pure: sees only how each report stands. A failure wins over everything, so that no green report
 //! hides it; then a complete report wins over one that was only begun.
+//! One that was begun, and not only resembled by a line of a log, leaves the other in doubt.
 
 use std::cmp::Reverse;
 
@@ -12,8 +13,10 @@ pub(super) enum Credibility {
     Guess,
     /// A report where there is no other one; a log line may look like it.
     Weak,
-    /// Only this format can have printed it.
+    /// Only this format can have printed it, though a line of a log may look like one of it.
     Report,
+    /// No log has such a line: one of them begins a report.
+    Certain,
 }
 
 /// How one report stands.
@@ -28,6 +31,8 @@ pub(super) struct Standing {
     pub(super) distrusted: bool,
     /// The stream ends in the middle of what would be a result.
     pub(super) broke_off: bool,
+    /// How many lines were read that no other report has.
+    pub(super) lines: u64,
     pub(super) planned: u64,
     pub(super) begun: usize,
     pub(super) decided: usize,
@@ -45,13 +50,27 @@ impl Standing {
     /// `running 2 tests`.
     pub(super) fn is_stray(&self) -> bool {
         let empty = self.begun == 0 && self.ended_at.is_none() && !self.failed;
-        empty && self.credibility != Credibility::Report && !self.distrusted && !self.broke_off
+        empty && self.credibility < Credibility::Report && !self.distrusted && !self.broke_off
     }
 
-    /// Tells whether more was read than lines that a log may hold by accident.
+    /// Tells whether more was read than lines that a log may hold by accident: a result, or lines of
+    /// two kinds, as the head of a report and the start of a case. Starts of several cases are lines
+    /// of one kind.
     fn substantial(&self) -> bool {
-        let goes_on = self.decided > 0 || (self.begun > 0 && self.planned > 0);
-        self.failed || self.distrusted || (goes_on && self.credibility == Credibility::Report)
+        let open = self.ended_at.is_none();
+        let two_kinds = open && self.lines > 1 && self.lines > self.begun as u64;
+        let goes_on = self.decided > 0 || (self.begun > 0 && self.planned > 0) || two_kinds;
+        let proven = match self.credibility {
+            Credibility::Guess | Credibility::Weak => false,
+            Credibility::Report => goes_on,
+            Credibility::Certain => goes_on || open,
+        };
+        self.failed || self.distrusted || proven
+    }
+
+    /// Tells whether all that was read may be lines of a log, so that nothing need follow them.
+    pub(super) fn may_be_log(&self) -> bool {
+        !self.substantial() && !self.broke_off && self.ended_at.is_none()
     }
 
     /// Orders reports: the greatest one counts. Of equals the one that was opened first.
@@ -70,8 +89,8 @@ impl Standing {
 
     /// Tells whether a report makes another one, which counts, doubtful.
     ///
-    /// In front of its end, lines that resemble an opening are part of the log. Behind it they may
-    /// be the beginning of a second report, unless they only repeat that all is well.
+    /// In front of its end, a line that resembles an opening is part of the log, and two that belong
+    /// together are a report that broke off. Behind it one may be the beginning of a second report, unless they only repeat that all is well.
     pub(super) fn casts_doubt_on(&self, counted: &Standing) -> bool {
         let agrees = self.ended_at.is_some() && self.begun == 0;
         let behind = counted.ended_at.is_some_and(|end| self.opened_at >= end);
@@ -89,6 +108,7 @@ mod tests {
         failed: false,
         distrusted: false,
         broke_off: false,
+        lines: 0,
         planned: 0,
         begun: 0,
         decided: 0,
@@ -142,6 +162,10 @@ mod tests {
             ("decided case", one, true),
             ("failure", Standing { failed: true, ..PLAIN }, true),
             ("head and start", Standing { planned: 2, begun: 1, ..PLAIN }, true),
+            ("two lines of a head", Standing { lines: 2, ..PLAIN }, true),
+            ("suite and start", Standing { lines: 2, begun: 1, ..PLAIN }, true),
+            ("two starts", Standing { lines: 2, begun: 2, ..PLAIN }, false),
+            ("line of no log", Standing { credibility: Credibility::Certain, ..PLAIN }, true),
             ("overlong line", Standing { distrusted: true, ..PLAIN }, true),
             ("head behind", Standing { planned: 5, opened_at: after, ..PLAIN }, true),
             ("start behind", Standing { begun: 1, opened_at: after, ..PLAIN }, true),

@@ -7,6 +7,7 @@ use std::collections::HashSet;
 
 use jig_model::result::{CaseStatus, ResultFormat};
 
+use super::choice::Credibility;
 use super::grammar::{AssertionSigns, FormatSpec, Grammar, starts};
 use super::record::{CaseOutcome, ReportBuilder};
 use super::scan::seconds;
@@ -81,6 +82,10 @@ impl Grammar for Golang {
             return ["=== PAUSE ", "=== CONT ", "=== NAME "].iter().any(|h| text.starts_with(h));
         }
         true
+    }
+
+    fn credibility(&self) -> Credibility {
+        if self.running.is_some() { Credibility::Certain } else { Credibility::Report }
     }
 
     /// Keeps the first line that the running test logs.

@@ -15,8 +15,9 @@
 //!   others are not looked for.
 //! - **The report that counts.** One with a failure, else a complete one, else the one with the most
 //!   results (`choice.rs`). Cases of several reports are not merged: results of another one
-//!   are a remark. A line that resembles the opening of a format and is followed by no result
-//!   is part of the log, unless it stands behind the end of the report.
+//!   are a remark, and so is another one that was begun: two of its lines belong together, or no log
+//!   has such a line. A single line that resembles the opening of a format and is followed by no
+//!   result is part of the log, unless it stands behind the end of the report.
 //! - **Events** are those of the report that counts as far as is known. Those of the others are
 //!   kept until it is their turn.
 //! - **Never greener.** Of two outcomes of a case the worse stays, with a remark. Summaries

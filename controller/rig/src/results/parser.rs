@@ -1,5 +1,7 @@
 //! The parser: opens a report for each format that a line stands for, and hands it the lines.
 
+use std::ops::Range;
+
 use jig_model::plan::Markers;
 use jig_model::result::{ResultFormat, TestReport};
 
@@ -127,6 +129,11 @@ impl ResultParser {
         self.reader.readings.iter().any(|reading| reading.awaits_crash(line))
     }
 
+    /// Tells whether a line within a range of the log is the result of a case.
+    pub fn has_result_in(&self, range: &Range<u64>) -> bool {
+        self.reader.readings.iter().any(|reading| reading.decides_in(range))
+    }
+
     /// Tells whether the report would have ended if the unfinished line were whole. A target that
     /// stops behind its last word prints no line end.
     pub fn ends_unfinished(&self) -> bool {
@@ -181,12 +188,14 @@ impl ReportReader {
                 reading.overlong_line(&bytes, raw, meanings(&text, raw));
             }
         } else if !self.readings.iter_mut().any(|reading| reading.marked_line(&bytes, raw)) {
-            let mut known = false;
+            let mut known = 0;
             for reading in &mut self.readings {
-                known |= reading.line(&text, raw, meanings(&text, raw));
+                known += u32::from(reading.line(&text, raw, meanings(&text, raw)));
             }
-            if !known {
-                self.read_enclosed(&text, raw);
+            match known {
+                0 => self.read_enclosed(&text, raw),
+                1 => {}
+                _ => self.readings.iter_mut().for_each(|reading| reading.shares(raw)),
             }
         }
         self.pass_on();
@@ -307,6 +316,7 @@ impl ReportReader {
         let others: Vec<_> =
             self.readings.iter().filter(|other| !other.tells_the_same_as(&counted)).collect();
         let (mut report, lines) = counted.finish();
+        report.may_be_log = standing.may_be_log();
         for other in others {
             if other.standing().casts_doubt_on(&standing) {
                 let format = other.format().map_or("unknown", ResultFormat::as_str);

@@ -1,5 +1,7 @@
 //! One report that is being read: its grammar or markers, and what they have recorded.
 
+use std::ops::Range;
+
 use jig_model::result::{ResultFormat, TestReport};
 
 use super::choice::{Credibility, Standing};
@@ -28,8 +30,9 @@ pub(super) struct Reading {
     kept: usize,
     /// The stream ends in the middle of what would be a result.
     broke_off: bool,
-    /// The lines that belong to it.
+    /// The lines that belong to it, and the number of those that are of no other report.
     lines: ReadLines,
+    count: u64,
 }
 
 impl Reading {
@@ -47,7 +50,16 @@ impl Reading {
         let mut record = ReportBuilder::default();
         record.set_format(format);
         let lines = ReadLines::default();
-        Self { source, record, opened_at, ended_at: None, kept: 0, broke_off: false, lines }
+        Self {
+            source,
+            record,
+            opened_at,
+            ended_at: None,
+            kept: 0,
+            broke_off: false,
+            lines,
+            count: 0,
+        }
     }
 
     /// Returns the family of formats it reads; a plan's markers have none.
@@ -82,6 +94,11 @@ impl Reading {
             && !self.record.is_doubtful()
     }
 
+    /// Tells whether a result begins within a range.
+    pub(super) fn decides_in(&self, range: &Range<u64>) -> bool {
+        self.record.decides_in(range)
+    }
+
     pub(super) fn decided(&self) -> usize {
         self.record.decided()
     }
@@ -102,7 +119,7 @@ impl Reading {
             (self.opened_at, self.lines) = (raw.span.start, ReadLines::default());
         }
         if known {
-            self.lines.add(raw.span);
+            self.add(raw);
         } else {
             if grammar.holds_failure(text) {
                 let at = raw.span.start;
@@ -126,7 +143,7 @@ impl Reading {
     pub(super) fn enclosed(&mut self, record: &ReportLine<'_>, raw: &RawLine<'_>) {
         let Source::Format { grammar, .. } = &mut self.source else { return };
         if grammar.line(record, &mut self.record) {
-            self.lines.add(raw.span);
+            self.add(raw);
         }
         self.note_end(raw.span.end);
     }
@@ -136,10 +153,21 @@ impl Reading {
         let Source::Markers(markers) = &mut self.source else { return false };
         let marked = markers.line(bytes, raw.span, &mut self.record);
         if marked == MarkedLine::Result {
-            self.lines.add(raw.span);
+            self.add(raw);
         }
         self.note_end(raw.span.end);
         marked != MarkedLine::Unknown
+    }
+
+    /// A line that several reports know shows of none that it has begun.
+    pub(super) fn shares(&mut self, raw: &RawLine<'_>) {
+        let counted = u64::from(self.lines.contains(raw.span.start));
+        self.count = self.count.saturating_sub(counted);
+    }
+
+    fn add(&mut self, raw: &RawLine<'_>) {
+        self.count += 1;
+        self.lines.add(raw.span);
     }
 
     fn note_end(&mut self, at: u64) {
@@ -223,7 +251,7 @@ impl Reading {
                     && grammar.line(&line, &mut self.record)
                 {
                     known = true;
-                    self.lines.add(raw.span);
+                    self.add(raw);
                 }
             }
         }
@@ -254,6 +282,7 @@ impl Reading {
             failed: self.record.failed(),
             distrusted: self.record.distrusted(),
             broke_off: self.broke_off,
+            lines: self.count,
             planned: self.record.planned().unwrap_or(0),
             begun: self.record.len(),
             decided: self.record.decided(),

@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::ops::Range;
 
 use jig_model::result::{CaseStatus, ResultFormat, TestCase, TestReport};
 
@@ -493,6 +494,11 @@ impl ReportBuilder {
         self.distrusted
     }
 
+    /// Tells whether the line that decides a case begins within a range.
+    pub(super) fn decides_in(&self, range: &Range<u64>) -> bool {
+        self.entries.iter().any(|entry| entry.decided && range.contains(&entry.case.start))
+    }
+
     pub(super) fn finish(mut self) -> TestReport {
         if let Some(line) = self.assertion.take().filter(|_| !self.failed()) {
             self.remark(format!("no case failed, but an assertion did: {line}"));
@@ -530,6 +536,7 @@ impl ReportBuilder {
             claimed_failures: self.claimed,
             ended: self.ended,
             remarks: self.remarks,
+            may_be_log: false,
         }
     }
 }

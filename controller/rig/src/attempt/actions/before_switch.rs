@@ -16,6 +16,7 @@ use jig_model::plan::{ActionKind, Plan, PowerOp};
 
 use super::Actions;
 use crate::attempt::abort_condition::found;
+use crate::attempt::after_end::AwaitedEnd;
 use crate::attempt::post_mortem::{Examination, image_of};
 use crate::judge::ExpectedCrash;
 use crate::workflow::ActionFailure;
@@ -65,6 +66,18 @@ impl Actions<'_> {
             self.look_at_core(when).await?;
         }
         Ok(())
+    }
+
+    /// Notes behind which text the plan ends this boot. What a crash that the plan expects prints
+    /// belongs to it.
+    pub(super) fn note_awaited_end(&mut self) {
+        let Some(console) = self.awaited.take() else { return };
+        let boot = self.board.boots();
+        let cursor = self.cursors.get(&console).filter(|(seen, _)| *seen == boot);
+        let Some(at) = cursor.map(|(_, follower)| follower.cursor()) else { return };
+        if self.expected_crash() == ExpectedCrash::None {
+            self.awaited_ends.push(AwaitedEnd { boot, console, at });
+        }
     }
 
     /// Tells whether there is a core that can be looked at, in a boot that has not failed yet.

@@ -40,6 +40,8 @@ async fn a_crash_that_the_firmware_excuses_leaves_the_report_to_decide() {
         // Behind the end no report decides any more.
         ("", "OOPS\nwanted\n", Cause::FaultBanner),
         ("OOPS\n", "wanted\n", Cause::FaultBanner),
+        // The line excuses a crash of the next case.
+        ("OOPS\nok 2 - b\nwanted\n", "", Cause::FaultBanner),
         // What else fails a run fails it as before.
         ("OOPS\nwanted\nnot ok 3 - c\n", "", Cause::TestFailed),
         ("OOPS\nwanted\nTests: 3 failed\n", "", Cause::SuspiciousOutput),

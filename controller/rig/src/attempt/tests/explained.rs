@@ -29,6 +29,9 @@ enum Answer {
     Cancelled,
 }
 
+/// A look behind the end that the handler of a fault made: proof, whatever else the looks show.
+const ENDED: &str = "HardFault, from whose handler the target has ended";
+
 /// A look that fails.
 const UNREADABLE: &str = "unreadable";
 
@@ -139,7 +142,7 @@ impl DebugPort for Rich {
     fn current_fault(&mut self) -> BoxFuture<'_, Result<Option<FaultSighting>, DriverError>> {
         let count = self.looked.fetch_add(1, Ordering::Relaxed);
         let look = self.looks.get(count).or(self.looks.last()).copied().unwrap_or_default();
-        let (proven, taken) = (!self.last_fault_only, self.taken);
+        let (proven, taken) = (!self.last_fault_only || look == Some(ENDED), self.taken);
         let sighting = move |name: &str| match name {
             UNREADABLE => Err(DriverError::new(Cause::EmulatorStuck, "the core is not told")),
             name => Ok(FaultSighting { name: name.to_owned(), proven, taken }),
@@ -371,6 +374,11 @@ async fn a_green_end_is_none_while_the_core_stands_in_a_fault() {
         assert_eq!(rich.verdict(&plan(BOOT_AND_WAIT)).await, verdict);
         assert_eq!(rich.asked(), vec![Cause::CoreFault; tries]);
     }
+    // A handler that ends the target while the post-mortem looks leaves it nothing.
+    let bench = Bench::new(vec![vec![print("fake boot\n"), print(GREEN)]]);
+    let looks = vec![Some("HardFault"), Some("HardFault"), Some(ENDED)];
+    let rich = Rich { looks, last_fault_only: true, ..Rich::new(bench, Answer::KnowsNothing) };
+    assert_eq!(rich.verdict(&plan(BOOT_AND_WAIT)).await, (Fail, Cause::CoreFault));
     // A state that cannot be read is tried again; one that stays unknown is no pass.
     let (late, never) = (vec![Some(UNREADABLE), Some(UNREADABLE), None], vec![Some(UNREADABLE)]);
     let half = vec![Some("HardFault"), Some(UNREADABLE)];
