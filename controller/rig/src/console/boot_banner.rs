@@ -35,7 +35,11 @@ type Banner = (&'static str, BannerStage, &'static str);
 
 /// Of several that a line begins with, the first one counts.
 const BANNERS: &[Banner] = &[
-    ("esp-rom", BannerStage::First, r"rst:0x[0-9a-fA-F]+ \(|ESP-ROM:|ets [A-Z][a-z]{2} +\d+ 20\d\d"),
+    (
+        "esp-rom",
+        BannerStage::First,
+        r"rst:0x[0-9a-fA-F]+ \(|ESP-ROM:|ets [A-Z][a-z]{2} +\d+ 20\d\d",
+    ),
     ("tf-a-bl1", BannerStage::First, r"(?:NOTICE|INFO):\s+(?:BL1: |Booting Trusted Firmware)"),
     ("u-boot-spl", BannerStage::First, r"U-Boot (?:SPL|TPL|VPL) \d{4}\.\d\d"),
     ("coreboot", BannerStage::First, r"coreboot-\S+ .*bootblock starting"),
@@ -50,7 +54,11 @@ const BANNERS: &[Banner] = &[
     ("uefi", BannerStage::Loader, r"UEFI firmware \(version "),
     ("zephyr", BannerStage::System, r"\*{3,5} ?(?:Booting|BOOTING) [^*\r\n]+ \*{3,5}"),
     ("riot", BannerStage::System, r"main\(\): This is RIOT!"),
-    ("linux", BannerStage::System, r"Linux version \d+\.\d|Booting Linux on (?:physical CPU|hartid)"),
+    (
+        "linux",
+        BannerStage::System,
+        r"Linux version \d+\.\d|Booting Linux on (?:physical CPU|hartid)",
+    ),
     ("nuttx", BannerStage::System, r"NuttShell \(NSH\)"),
     ("rt-thread", BannerStage::System, r"- RT -\s+Thread Operating System"),
     ("contiki", BannerStage::System, r"Starting Contiki"),

@@ -28,6 +28,9 @@ mod selector {
     pub(super) const S31: u32 = 0x5f;
 }
 
+/// How often an instruction is stepped that the core has not executed.
+const STEPS: usize = 3;
+
 const THUMB: u32 = 1 << 24;
 const EXCEPTION: u32 = 0x1ff;
 /// Bits of xPSR that say where in an interruptible instruction or IT block the core is.
@@ -306,8 +309,15 @@ impl EmulatedBoard {
             if let Some(&input) = inputs.get(step) {
                 self.set_general(R0, input)?;
             }
-            self.bare_step(true)?;
-            let after = self.general()?;
+            let mut after = [pc; 17];
+            for _ in 0..STEPS {
+                self.bare_step(true)?;
+                after = self.general()?;
+                if after[PC] != pc {
+                    break;
+                }
+                // The core stopped before the instruction, such as for a stop that was on its way.
+            }
             if after[PC] != pc + 4 {
                 // It faulted, or memory there does not execute.
                 return Err(BusError::Fault);
