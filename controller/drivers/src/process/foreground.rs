@@ -1,13 +1,15 @@
 //! A program of the user that has this process's terminal, such as a shell.
 //!
 //! # Design
-//! It stays in the process group of this process, so that the terminal works for it as if the user
-//! had started it. It is no child that Jig owns: only the caller's wish ends it, first by the signals
-//! that a terminal and a service manager send, after a while by force.
+//! At a terminal it stays in the process group of this process, so that the terminal works for it as if
+//! the user had started it; its jobs are its own business. Without one it leads a group, which ends as
+//! a whole. Only the caller's wish ends it, first by the signals that a terminal and a service manager
+//! send, after a while by force.
 
 use std::ffi::OsString;
 use std::future::Future;
-use std::os::unix::process::ExitStatusExt as _;
+use std::io::IsTerminal as _;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Command, ExitStatus};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -44,10 +46,16 @@ pub async fn run_in_foreground(
 ) -> Result<Ending, SpawnError> {
     let ForegroundRequest { program, args, env } = request;
     let refused = |source| SpawnError::of(&program, None, source);
-    let mut child = Command::new(&program).args(&args).envs(env).spawn().map_err(refused)?;
+    let mut command = Command::new(&program);
+    let leads = !std::io::stdin().is_terminal();
+    if leads {
+        command.process_group(0);
+    }
+    let mut child = command.args(&args).envs(env).spawn().map_err(refused)?;
     let pid = Pid::from_raw(child.id().cast_signed());
+    let target = if leads { Pid::from_raw(-pid.as_raw()) } else { pid };
     // Its number, as long as it is not reaped.
-    let alive = Arc::new(Mutex::new(Some(pid)));
+    let alive = Arc::new(Mutex::new(true));
     let (ended, end) = oneshot::channel();
     let reaped = Arc::clone(&alive);
     std::thread::Builder::new()
@@ -57,17 +65,17 @@ pub async fn run_in_foreground(
             while waitid(Id::Pid(pid), flags).is_err_and(|errno| errno == nix::errno::Errno::EINTR)
             {
             }
-            *reaped.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            *reaped.lock().unwrap_or_else(PoisonError::into_inner) = false;
             // The caller may have dropped its future.
             let _ = ended.send(child.wait());
         })
         .map_err(refused)?;
     let signal = |signals: &[Signal]| {
         let alive = alive.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(pid) = *alive {
+        if *alive {
             for signal in signals {
                 // It may have ended a moment ago.
-                let _ = kill(pid, *signal);
+                let _ = kill(target, *signal);
             }
         }
     };

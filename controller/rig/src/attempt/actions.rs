@@ -28,10 +28,10 @@ use jig_model::{Cause, ConsoleName, chain};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-pub(super) use self::before_switch::{ends_boot, is_passive, last_off};
+pub(super) use self::before_switch::{ends_boot, last_off};
 pub(super) use self::power::lied;
 use super::abort_condition::abort_condition;
-use super::after_end::AwaitedEnd;
+use super::after_end::{AwaitedEnd, is_passive};
 use super::board::{AttemptBoard, WatcherProgress};
 use super::board_timeout::BoardTimeout;
 use super::compiled_patterns::RunPatterns;

@@ -22,7 +22,6 @@ use std::path::Path;
 use jig_model::ConsoleName;
 use jig_model::plan::{ActionKind, Plan, PowerOp};
 
-use super::actions::is_passive;
 use super::failed_results::{FoundLine, find_in_blocks, quotable, read_some};
 use crate::console::lines::MAX_LINE;
 use crate::console::{
@@ -64,6 +63,11 @@ pub(super) fn last_expected(plan: &Plan, primary: &ConsoleName) -> Option<Consol
         ActionKind::Expect { console, .. } => Some(console.as_ref().unwrap_or(primary).clone()),
         _ => None,
     }
+}
+
+/// Tells whether an action leaves the board as it is and waits for nothing of it.
+pub(super) fn is_passive(kind: &ActionKind) -> bool {
+    matches!(kind, ActionKind::Sleep { .. } | ActionKind::Assert { .. })
 }
 
 /// Returns when the last byte before an offset was captured, in nanoseconds of the log's clock.

@@ -16,7 +16,7 @@ use jig_model::plan::{ActionKind, Plan, PowerOp};
 
 use super::Actions;
 use crate::attempt::abort_condition::found;
-use crate::attempt::after_end::AwaitedEnd;
+use crate::attempt::after_end::{AwaitedEnd, is_passive};
 use crate::attempt::post_mortem::{Examination, image_of};
 use crate::judge::ExpectedCrash;
 use crate::workflow::ActionFailure;
@@ -29,11 +29,6 @@ pub(in crate::attempt) fn last_off(plan: &Plan) -> Option<String> {
     let last = behavior.actions.iter().rfind(|action| !is_passive(&action.kind))?;
     let off = matches!(last.kind, ActionKind::Power { op: PowerOp::Off });
     off.then(|| format!("{}/{}/{}/{}", stage.name, step.name, behavior.name, last.name))
-}
-
-/// Tells whether an action leaves the board as it is and waits for nothing of it.
-pub(in crate::attempt) fn is_passive(kind: &ActionKind) -> bool {
-    matches!(kind, ActionKind::Sleep { .. } | ActionKind::Assert { .. })
 }
 
 /// Tells whether an action ends a boot that runs.
