@@ -3,14 +3,15 @@
 //!
 //! # Design
 //! What stands beside an awaited text is a failed result only in the forms of one. But this line is the
-//! reason of a pass, so the word `ERROR` is enough, unless the pattern spells a failure out itself.
+//! reason of a pass, so the word `ERROR` is enough, unless the pattern spells a failure out itself. The
+//! level of a logger in front of the line is no such word: a plan may await a message of any level.
 
 use std::fs::File;
 use std::io;
 use std::ops::Range;
 
 use super::failed_results::{FoundLine, quotable, read_some};
-use crate::console::lines::MAX_LINE;
+use crate::console::lines::{MAX_LINE, without_prefix};
 use crate::console::{PatternSet, names_failure, readable, says_error};
 
 /// Finds the line in which an awaited text ends, if it says `ERROR` beside the parts that the pattern
@@ -43,8 +44,20 @@ pub(super) fn error_beside(
         beside[part].fill(b' ');
     }
     let text = readable(line);
-    let found = says_error(&readable(&beside)) && !allowed.matches(text.trim_ascii().as_bytes());
+    let found =
+        says_error(message(&readable(&beside))) && !allowed.matches(text.trim_ascii().as_bytes());
     Ok(found.then(|| (span, quotable(text.trim_ascii()).to_owned())))
+}
+
+/// Returns a line without what a logger puts in front of it.
+fn message(line: &str) -> &str {
+    let mut rest = line;
+    while let Some(shorter) = without_prefix(rest) {
+        rest = shorter;
+    }
+    let body = rest.trim_ascii_start();
+    let behind = body.strip_prefix("ERROR").filter(|rest| rest.starts_with([' ', ':', '\t']));
+    behind.unwrap_or(rest)
 }
 
 #[cfg(test)]
@@ -63,6 +76,9 @@ mod tests {
             ("ERROR\n|tick count| 12\nERROR\n", "tick count", false),
             ("IntSem - |tick count\n|ERROR\n", "tick count", false),
             ("NO ERROR - |tick count|\n", "tick count", false),
+            ("ERROR |cannot open| a.bin\n", "cannot open", false),
+            ("[00:00:01.000] ERROR: |cannot open|\n", "cannot open", false),
+            ("ERROR |tick count|: ERROR 5\n", "tick count", true),
             ("||", "", false),
         ] {
             let start = log.find('|').unwrap() as u64;
