@@ -65,7 +65,7 @@ impl SharedRig {
         self.by_user(&["lease", "ls", "--json"]).says(0, &[]).json().unwrap()
     }
 
-    /// Returns the state of the only place that a selector of `jig lease` fits here.
+    /// Returns the owner of the lease of a place, by the number of the place.
     fn holder(&self, place: usize) -> Value {
         self.list()["places"][place]["lease"]["owner"].clone()
     }
@@ -182,6 +182,6 @@ fn processes_that_are_killed_in_the_queue_leave_a_rig_that_works() {
         let places = rig.list()["places"].clone();
         assert_eq!(places.as_array().map(Vec::len), Some(2), "{places}");
     }
-    // Nobody asks for those that were killed, so they leave the queue and give back what they got.
+    // No process asks for those that were killed, so they leave the queue and give back what they got.
     rig.by_ci(&["lease", "acquire", "-b", "bench-1", "--wait", "120s"]).says(0, &[]);
 }

@@ -1,8 +1,8 @@
 //! The line of a console that another process captures, as a reset.
 //!
 //! # Design
-//! The capture service sets the line itself: the port is not lent for it, so that whoever reads the
-//! console and sends on it is not disturbed.
+//! The capture service sets the line itself: the port is not lent for it, so that a user who
+//! reads the console and sends on it is not disturbed.
 
 use jig_model::Cause;
 use jig_model::protocol::{DriverError, LineControl};

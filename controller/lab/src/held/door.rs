@@ -74,11 +74,10 @@ async fn carry_out(
     client: &mut Caller,
     lines: &mpsc::Sender<WorkerLine>,
 ) -> Result<Reply, Refusal> {
-    let command = match order(client).await {
-        Ok(Some(HolderOrder::Command(command))) if command.place() == place => *command,
-        Ok(Some(_)) => return Err(misunderstood("no command for its board")),
-        Ok(None) => return Err(misunderstood("the connection has ended")),
-        Err(words) => return Err(misunderstood(&words)),
+    let command = match order(client).await? {
+        Some(HolderOrder::Command(command)) if command.place() == place => *command,
+        Some(_) => return Err(misunderstood("no command for its board")),
+        None => return Err(misunderstood("the connection has ended")),
     };
     let cancel = CancelToken::new();
     let events = Arc::new(ClientEvents { lines: lines.clone(), cancel: cancel.clone() });
@@ -116,9 +115,10 @@ async fn carry_out(
 }
 
 /// Receives an order; none once the client has gone.
-async fn order(client: &mut Caller) -> Result<Option<HolderOrder>, String> {
-    let line = client.line().await.map_err(|error| chain(&error))?;
-    line.map(|line| HolderOrder::from_line(&line).map_err(|error| chain(&error))).transpose()
+async fn order(client: &mut Caller) -> Result<Option<HolderOrder>, Refusal> {
+    let line = client.line().await.map_err(|error| misunderstood(&chain(&error)))?;
+    let order = line.map(|line| HolderOrder::from_line(&line));
+    order.transpose().map_err(|error| misunderstood(&chain(&error)))
 }
 
 /// Passes events on to a client.

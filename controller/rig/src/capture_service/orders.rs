@@ -238,7 +238,7 @@ impl CaptureHandle {
         answer.await.map_err(|_| CaptureError::Ending)?
     }
 
-    /// Sets a modem line, whoever has the right to send.
+    /// Sets a modem line, also where another user has the right to send.
     ///
     /// # Errors
     /// The transport is not read here now, has no such line, or the line was not set.

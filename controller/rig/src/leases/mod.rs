@@ -18,8 +18,8 @@
 //! remembers the highest one, beside its lock and outside of the database, so that a database
 //! which is restored from a copy lets no old lease in.
 //!
-//! *Nobody decides for all.* There is no process that has to live: each waiting process, and each one
-//! that gives a place back, grants what can be granted, also to others.
+//! *No process has to live for leases to be given.* Each waiting process, and each one that gives a place
+//! back, grants what can be granted, also to others.
 
 mod desk;
 mod error;

@@ -24,7 +24,6 @@ pub(super) struct LeaseRow {
     pub(super) yields: bool,
     pub(super) comment: Option<String>,
     pub(super) by_id: bool,
-    pub(super) kept: bool,
     pub(super) ttl: i64,
     pub(super) longest: Option<i64>,
     pub(super) asked: i64,

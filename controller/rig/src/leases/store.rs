@@ -41,7 +41,6 @@ CREATE TABLE lease (
     yields INTEGER NOT NULL,
     comment TEXT,
     by_id INTEGER NOT NULL,
-    kept INTEGER NOT NULL,
     ttl_ms INTEGER NOT NULL,
     longest_ms INTEGER,
     asked_ms INTEGER NOT NULL,
@@ -144,7 +143,7 @@ fn load(
         table.places.insert(name, PlaceRow { token: row.get(1)?, used: row.get(2)? });
     }
     drop(rows);
-    let columns = "SELECT id, state, owner, need, class, priority, yields, comment, by_id, kept,
+    let columns = "SELECT id, state, owner, need, class, priority, yields, comment, by_id,
         ttl_ms, longest_ms, asked_ms, until_ms, busy_ms, place, token, granted_ms, ended_ms, why
         FROM lease";
     let mut live = change.prepare(&format!("{columns} WHERE state <> 'ended' ORDER BY seq"))?;
@@ -172,10 +171,10 @@ fn load(
 fn read(row: &Row<'_>) -> rusqlite::Result<Result<LeaseRow, String>> {
     let id: String = row.get(0)?;
     let (state, need, class): (String, String, String) = (row.get(1)?, row.get(3)?, row.get(4)?);
-    let place: Option<String> = row.get(15)?;
-    let why: Option<String> = row.get(19)?;
+    let place: Option<String> = row.get(14)?;
+    let why: Option<String> = row.get(18)?;
     let (token, granted, ended): (Option<u64>, Option<i64>, Option<i64>) =
-        (row.get(16)?, row.get(17)?, row.get(18)?);
+        (row.get(15)?, row.get(16)?, row.get(17)?);
     let lowered = || -> Option<(LeaseId, PlaceSelector, ClassName, LeaseStage)> {
         let place = match &place {
             Some(place) => Some(place.parse::<PlaceName>().ok()?),
@@ -207,12 +206,11 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Result<LeaseRow, String>> {
         yields: row.get(6)?,
         comment: row.get(7)?,
         by_id: row.get(8)?,
-        kept: row.get(9)?,
-        ttl: row.get(10)?,
-        longest: row.get(11)?,
-        asked: row.get(12)?,
-        until: row.get(13)?,
-        busy: row.get(14)?,
+        ttl: row.get(9)?,
+        longest: row.get(10)?,
+        asked: row.get(11)?,
+        until: row.get(12)?,
+        busy: row.get(13)?,
         stage,
     }))
 }
@@ -251,9 +249,9 @@ fn put(change: &Transaction<'_>, row: &LeaseRow) -> rusqlite::Result<()> {
         }
     };
     let mut put = change.prepare(
-        "INSERT INTO lease (id, state, owner, need, class, priority, yields, comment, by_id, kept,
+        "INSERT INTO lease (id, state, owner, need, class, priority, yields, comment, by_id,
             ttl_ms, longest_ms, asked_ms, until_ms, busy_ms, place, token, granted_ms, ended_ms, why)
-         VALUES (:id, :state, :owner, :need, :class, :priority, :yields, :comment, :by_id, :kept,
+         VALUES (:id, :state, :owner, :need, :class, :priority, :yields, :comment, :by_id,
             :ttl, :longest, :asked, :until, :busy, :place, :token, :granted, :ended, :why)
          ON CONFLICT (id) DO UPDATE SET state = excluded.state, until_ms = excluded.until_ms,
             busy_ms = excluded.busy_ms, place = excluded.place,
@@ -271,7 +269,6 @@ fn put(change: &Transaction<'_>, row: &LeaseRow) -> rusqlite::Result<()> {
         ":yields": row.yields,
         ":comment": row.comment,
         ":by_id": row.by_id,
-        ":kept": row.kept,
         ":ttl": row.ttl,
         ":longest": row.longest,
         ":asked": row.asked,

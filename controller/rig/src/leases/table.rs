@@ -124,7 +124,6 @@ impl LeaseTable {
             yields: class.yields,
             comment: ask.comment.as_ref().map(short),
             by_id: ask.by_id,
-            kept: ask.kept,
             ttl,
             longest,
             asked: now,
@@ -276,7 +275,7 @@ impl LeaseTable {
         Ok(id)
     }
 
-    /// Ends the lease of a place, whosever it is.
+    /// Ends the lease of a place, also that of another user.
     pub(super) fn steal(
         &mut self,
         now: i64,

@@ -135,7 +135,7 @@ pub async fn give_way(client: &CaptureClient, place: &PlaceName) -> bool {
     }
 }
 
-/// Sets a modem line of a captured console, whoever has the right to send there; returns whether the
+/// Sets a modem line of a captured console, also where another user has the right to send; returns whether the
 /// service captures it.
 ///
 /// # Errors

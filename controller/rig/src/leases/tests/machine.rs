@@ -119,7 +119,7 @@ impl World {
             }
             self.token = *token;
         }
-        // Who is let in is the holder, or anybody where nobody has or wants the place.
+        // The holder is let in; any user is where no user has or wants the place.
         let mut let_in = BTreeMap::new();
         for (who, name) in USERS.iter().enumerate() {
             let by = user(name);
