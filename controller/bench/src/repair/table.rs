@@ -21,7 +21,7 @@ pub(super) struct RepairGoal {
 }
 
 const HEAD: &str = "\
-| bugs | agent | runs | repaired | passed, refused by the proof | false successes | s per run / iteration | time of the loop itself | peak memory |
+| bugs | agent | runs | repaired | passed, refused by the proof | false successes | s per run / iteration / candidate | time of the loop itself | peak memory |
 |---|---|---|---|---|---|---|---|---|
 ";
 
@@ -54,7 +54,7 @@ fn row(origin: BugOrigin, agent: BenchAgent, fails: bool, here: &[&RepairTrial])
         |of: fn(&RepairTrial) -> f64| Samples(here.iter().map(|one| of(one)).collect()).median();
     let peak = here.iter().map(|one| one.peak_mb).fold(0.0, f64::max);
     format!(
-        "| {bugs}{} | {} | {} | {} | {} | {} | {:.1} / {:.1} | {:.1} % | {peak:.0} MB |\n",
+        "| {bugs}{} | {} | {} | {} | {} | {} | {:.1} / {:.1} / {:.1} | {:.1} % | {peak:.0} MB |\n",
         if fails { ", and a rig fault" } else { "" },
         agent.name(),
         here.len(),
@@ -63,6 +63,7 @@ fn row(origin: BugOrigin, agent: BenchAgent, fails: bool, here: &[&RepairTrial])
         count(RepairWorth::FalseSuccess),
         median(|one| one.seconds),
         median(|one| one.iteration_s),
+        median(|one| one.candidate_s),
         100.0 * own_share(here.iter().copied()),
     )
 }
@@ -155,8 +156,10 @@ mod tests {
             why: "because\nof".to_owned(),
             iterations: 1,
             edits: 1,
+            candidates: 2,
             seconds: 10.0,
             iteration_s: 4.0,
+            candidate_s: 2.0,
             own_s: 0.2,
             peak_mb: 21.4,
         }
@@ -174,7 +177,8 @@ mod tests {
         assert_eq!(misses(&both), "ring with adversary: FalseSuccess: because\n");
         let table = markdown(&both);
         let lines: Vec<_> = table.lines().collect();
-        let row = "| one in each project | oracle | 1 | 1 | 0 | 0 | 10.0 / 4.0 | 2.0 % | 21 MB |";
+        let row =
+            "| one in each project | oracle | 1 | 1 | 0 | 0 | 10.0 / 4.0 / 2.0 | 2.0 % | 21 MB |";
         assert_eq!(lines[2], row);
         assert_eq!(lines.len(), 4);
     }

@@ -52,9 +52,15 @@ pub(super) struct RepairTrial {
     /// Patches that were applied, each once.
     #[serde(default)]
     pub(super) edits: usize,
+    /// Patches that were built and tested, those included that were tried beside each other.
+    #[serde(default)]
+    pub(super) candidates: usize,
     pub(super) seconds: f64,
     /// Time behind the baseline by iterations.
     pub(super) iteration_s: f64,
+    /// Time behind the baseline by candidates.
+    #[serde(default)]
+    pub(super) candidate_s: f64,
     /// Time in which no build, rig or agent was at work.
     pub(super) own_s: f64,
     pub(super) peak_mb: f64,
@@ -84,6 +90,8 @@ pub(super) fn run(
     let rows: Vec<Value> = log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let worth = worth(shop, project, &document, &rows)?;
     let iterations = document["iterations"].as_u64().unwrap_or(0);
+    let edits = facts(&rows).filter(|fact| fact["fact"] == "applied").count();
+    let candidates = screened(&rows) + edits;
     let ms = |key: &str| document[key].as_f64().unwrap_or(0.0);
     // A branch of an earlier run would be in the way of nothing, and of reading.
     let branch = format!("jig/repair/{name}");
@@ -98,9 +106,11 @@ pub(super) fn run(
         worth,
         why: document["why"].as_str().unwrap_or_default().to_owned(),
         iterations,
-        edits: facts(&rows).filter(|fact| fact["fact"] == "applied").count(),
+        edits,
+        candidates,
         seconds: ms("duration_ms") / 1000.0,
         iteration_s: behind_baseline(&rows) / iterations.max(1) as f64,
+        candidate_s: behind_baseline(&rows) / candidates.max(1) as f64,
         own_s: (ms("duration_ms") - ms("busy_ms")).max(0.0) / 1000.0,
         peak_mb,
     })
@@ -119,6 +129,12 @@ fn has_struck(results: &Path) -> bool {
 
 fn facts(rows: &[Value]) -> impl Iterator<Item = &Value> {
     rows.iter().filter_map(|row| row["facts"].as_array()).flatten()
+}
+
+/// Returns how many candidates were tried beside each other and failed.
+fn screened(rows: &[Value]) -> usize {
+    let lists = facts(rows).filter(|fact| fact["fact"] == "screened");
+    lists.filter_map(|fact| fact["patches"].as_array()).map(Vec::len).sum()
 }
 
 /// Returns the seconds behind the first step.

@@ -13,6 +13,7 @@ use jig_repair::run::Run;
 use jig_repair::setup::RepairFolder;
 pub(super) use jig_repair::setup::{HELD_OUT, ORIGIN, PLAN, POLICY, TASK};
 use jig_repair::task::RepairTask;
+use jig_rig::store::id_to_try;
 
 use serde::{Deserialize, Serialize};
 
@@ -45,11 +46,13 @@ pub(super) fn unusable(path: &Path, error: &io::Error) -> Failure {
 
 /// Makes the folder of a new run; its name sorts by the time.
 pub(super) fn make(root: &Path) -> Result<(String, PathBuf), Failure> {
+    make_at(root, jiff::Timestamp::now())
+}
+
+fn make_at(root: &Path, now: jiff::Timestamp) -> Result<(String, PathBuf), Failure> {
     fs::create_dir_all(root).map_err(|error| unusable(root, &error))?;
-    let now = jiff::Timestamp::now();
-    for n in 0..1000 {
-        let step = (now.subsec_microsecond() + n) & 0xffff;
-        let name = format!("r{}-{step:04x}", now.strftime("%Y%m%d-%H%M%S"));
+    for id in (0..1000).map_while(|n| id_to_try(now, n)) {
+        let name = format!("r{id}");
         let path = root.join(&name);
         match fs::create_dir(&path) {
             Ok(()) => return Ok((name, path)),
@@ -185,5 +188,20 @@ impl From<DriverLockError> for Failure {
             }
             DriverLockError::File { .. } => Self::of(Fault::Lab, &error),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_sort_by_the_time_within_a_second() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |time: &str| make_at(root.path(), time.parse().unwrap()).unwrap().0;
+        let made = ["50.000010Z", "50.070000Z", "50.070000Z", "50.900000Z", "51.000000Z"]
+            .map(|seconds| at(&format!("2026-11-24T18:58:{seconds}")));
+        assert!(made.is_sorted(), "{made:?}");
+        assert_eq!(names(root.path()).unwrap(), [""; 0], "a folder without a journal is no run");
     }
 }

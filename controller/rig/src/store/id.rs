@@ -9,8 +9,8 @@ use jig_model::RunId;
 const STEPS: i64 = 0x1_0000;
 
 /// Builds the `n`-th id to try for a run that starts at `now`; none where the time does
-/// not fit four digits of year.
-pub(super) fn candidate(now: Timestamp, n: u32) -> Option<RunId> {
+/// not fit four digits of year. Ids sort by the time of the start, within a second, too.
+pub fn id_to_try(now: Timestamp, n: u32) -> Option<RunId> {
     let fraction = i64::from(now.subsec_nanosecond()).max(0) * STEPS / 1_000_000_000;
     let step = fraction + i64::from(n);
     // Counting up past the second carries into it: order is kept even under clashes.
@@ -47,11 +47,11 @@ mod tests {
     #[test]
     fn ids_sort_by_start_and_carry() {
         let now: Timestamp = "2026-11-21T22:15:30.5Z".parse().unwrap();
-        let id = candidate(now, 0).unwrap();
+        let id = id_to_try(now, 0).unwrap();
         assert_eq!(id.as_str(), "20261121-221530-8000");
         assert_eq!(started(&id), Some("2026-11-21T22:15:30Z".parse().unwrap()));
-        assert_eq!(candidate(now, 0x8000).unwrap().as_str(), "20261121-221531-0000");
-        assert!(candidate(now, 1).unwrap() > id);
+        assert_eq!(id_to_try(now, 0x8000).unwrap().as_str(), "20261121-221531-0000");
+        assert!(id_to_try(now, 1).unwrap() > id);
     }
 
     #[test]
@@ -59,6 +59,6 @@ mod tests {
         for other in ["20261121-221530", "20261121-221530-7F3A", "20261321-221530-7f3a", "x"] {
             assert_eq!(started(&other.parse().unwrap()), None, "{other}");
         }
-        assert_eq!(candidate(Timestamp::MIN, 0), None);
+        assert_eq!(id_to_try(Timestamp::MIN, 0), None);
     }
 }

@@ -16,7 +16,7 @@ use super::disk::Durability;
 use super::lost_run::put_aside;
 use super::{
     ChildLedger, Clock, EventLog, ImageRecord, PlanRecord, RunDir, RunRecord, RunState, StoreError,
-    id,
+    id_to_try,
 };
 
 /// How many ids are tried. A clash needs another run within the same 15 microseconds.
@@ -79,7 +79,7 @@ impl LiveRun {
             .map_err(|e| StoreError::writing(root, e))?;
         let now = clock.wall();
         for n in 0..TRIES {
-            let Some(id) = id::candidate(now, n) else { break };
+            let Some(id) = id_to_try(now, n) else { break };
             if let Some(run) = Self::build(root, id, &new, &clock)? {
                 return Ok(run);
             }

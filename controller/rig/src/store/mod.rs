@@ -63,6 +63,7 @@ pub(crate) use error::lacks;
 pub use error::{StoreError, is_the_hosts};
 pub use events::{EventItem, EventLog, EventReader};
 pub use flash_file::{FlashFile, FlashFileError};
+pub use id::id_to_try;
 pub use known_good::{KnownFormat, KnownGood, Passed};
 pub use live::{LiveRun, NewRun};
 pub use lost_run::lost_runs;
