@@ -2,6 +2,7 @@
 //!
 //! Owns neither tables nor what they mean.
 
+mod busy_timeout;
 mod error;
 mod open;
 

@@ -7,12 +7,13 @@ use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 use super::DatabaseError;
+use super::busy_timeout::BusyTimeout;
 
 /// What tells a database from others.
 #[derive(Debug, Clone, Copy)]
@@ -26,11 +27,6 @@ pub(crate) struct DatabaseFormat {
     /// The statements that make its tables.
     pub(crate) tables: &'static str,
 }
-
-/// How long other processes may have a database. One note takes some milliseconds and a disk's
-/// flush; a hundred of them that come at once are through within a second or two. A process that
-/// keeps it for longer has locked it, and health is unknown to a run then.
-const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How long SQLite itself waits before it says that a database is in use.
 const BUSY: Duration = Duration::from_millis(250);
@@ -108,14 +104,14 @@ impl Database {
         mut work: impl FnMut(&mut Connection) -> rusqlite::Result<T>,
     ) -> Result<T, DatabaseError> {
         let mut connection = self.connection();
-        let began = Instant::now();
+        let mut timeout = BusyTimeout::new(&self.path);
         loop {
             match work(&mut connection) {
                 Err(error)
                     if matches!(
                         error.sqlite_error_code(),
                         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
-                    ) && began.elapsed() < TIMEOUT =>
+                    ) && !timeout.is_over() =>
                 {
                     std::thread::sleep(PAUSE);
                 }
