@@ -21,6 +21,8 @@ mod report;
 mod rounds;
 mod sample;
 mod setting;
+mod settle;
+mod shared_rig;
 
 use std::process::ExitCode;
 
@@ -74,9 +76,11 @@ type Measure = fn(&BenchSetting, &BenchOptions) -> Result<Vec<BenchRow>, TaskFai
 const MEASUREMENTS: &[(&str, Measure)] = &[
     ("program", program::measure),
     ("cycle", cycle::single),
+    ("settle", settle::measure),
     ("repeat", cycle::repeated),
     ("probe", probe::measure),
     ("journal", journal::measure),
+    ("shared", shared_rig::measure),
     ("capture", capture::throughput),
     ("consoles", capture::sixteen),
     ("memory", capture::flat_memory),
@@ -112,6 +116,8 @@ fn run(options: &BenchOptions) -> Result<(), TaskFailure> {
         "probe",
         "--example",
         "journal",
+        "--example",
+        "leases",
     ])?;
     fixtures::run(&fixtures::FixtureChoice::default())?;
     let setting = BenchSetting::prepare()?;

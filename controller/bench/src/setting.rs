@@ -119,9 +119,14 @@ impl BenchSetting {
 
     /// Makes the command `jig test` of a cycle, so many times in one run.
     pub(super) fn jig_test(&self, cycle: &Cycle, repeat: u32) -> Command {
+        self.jig_test_of(&cycle.board, &self.image(cycle), repeat)
+    }
+
+    /// Makes the command `jig test` of any firmware.
+    pub(super) fn jig_test_of(&self, board: &str, image: &Path, repeat: u32) -> Command {
         let mut command = Command::new(self.program("jig"));
-        command.args(["test", "--quiet", "-b", &cycle.board]).arg(&self.plan);
-        command.arg("--image").arg(self.image(cycle));
+        command.args(["test", "--quiet", "-b", board]).arg(&self.plan);
+        command.arg("--image").arg(image);
         command.arg("--runs").arg(self.scratch.join("runs"));
         command.args(["--repeat", &repeat.to_string()]);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
