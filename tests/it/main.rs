@@ -76,6 +76,7 @@ mod repair_ranks;
 mod repair_runs;
 mod sandbox;
 mod serial;
+mod serve;
 mod served;
 mod ssh;
 mod ssh_pipe;
