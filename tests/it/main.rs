@@ -41,6 +41,7 @@ mod manifest;
 mod module_tree;
 mod nothing_left;
 mod offline;
+mod package;
 mod parts;
 mod plans;
 mod power;
