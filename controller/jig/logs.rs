@@ -1,7 +1,10 @@
 //! The log of Jig itself: text for people, or one JSON object a line.
 //!
 //! A JSON line has `timestamp`, `level`, `session_id` (this process), `trace_id` (the run),
-//! `event_type`, `message`, and where there are any `data` and `duration_ms`.
+//! `event_type`, `message`, and where there are any `data` and `duration_ms`. Where standard error is
+//! the journal, each line begins with its level.
+
+mod journal;
 
 use std::fmt;
 use std::io::Write as _;
@@ -29,10 +32,21 @@ pub(crate) fn start(verbose: u8, quiet: bool, format: LogFormat, colour: bool) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
     let registry = tracing_subscriber::registry().with(filter);
     let started = match format {
+        LogFormat::Text if journal::has_stderr() => registry
+            .with(
+                tracing_subscriber::fmt::layer()
+                    .with_writer(std::io::stderr)
+                    .with_ansi(false)
+                    .event_format(journal::JournalText::new()),
+            )
+            .try_init(),
         LogFormat::Text => registry
             .with(tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(colour))
             .try_init(),
-        LogFormat::Json => registry.with(JsonLines { session: session_id() }).try_init(),
+        LogFormat::Json => {
+            let (session, in_journal) = (session_id(), journal::has_stderr());
+            registry.with(JsonLines { session, in_journal }).try_init()
+        }
     };
     // Only a second call can fail, and it changes nothing.
     drop(started);
@@ -45,6 +59,8 @@ fn session_id() -> String {
 
 struct JsonLines {
     session: String,
+    /// Each line begins with its level.
+    in_journal: bool,
 }
 
 /// The run a span belongs to.
@@ -92,8 +108,8 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for JsonLines {
         if !data.is_empty() {
             line["data"] = Value::Object(data);
         }
-        let mut text = line.to_string();
-        text.push('\n');
+        let prefix = if self.in_journal { journal::prefix(event.metadata().level()) } else { "" };
+        let text = format!("{prefix}{line}\n");
         // There is no place to report that standard error is closed.
         let _ = std::io::stderr().lock().write_all(text.as_bytes());
     }

@@ -32,6 +32,9 @@ pub(crate) struct Common {
     /// Folder of the runs
     #[arg(long, global = true, value_name = "DIR", env = "JIG_RUNS", value_hint = ValueHint::DirPath)]
     pub(crate) runs: Option<PathBuf>,
+    /// Folder of locks, leases, health and console logs: one for all that share a rig
+    #[arg(long, global = true, value_name = "DIR", env = "JIG_STATE", value_hint = ValueHint::DirPath)]
+    pub(crate) state: Option<PathBuf>,
     /// Further folder of board profiles; wins over built-in ones
     #[arg(long, global = true, value_name = "DIR", env = "JIG_BOARDS", value_hint = ValueHint::DirPath)]
     pub(crate) boards: Option<PathBuf>,
@@ -71,6 +74,7 @@ impl Common {
             rig,
             boards: self.boards.clone(),
             runs: self.runs.clone(),
+            state: self.state.clone(),
             user: RigUser { identity: own_name(), lease: self.lease.clone() },
             ..LabConfig::default()
         }
@@ -79,7 +83,12 @@ impl Common {
     /// Returns the options that let another `jig` see the same rig.
     pub(crate) fn again(&self) -> Vec<OsString> {
         let rig = self.own_lab().rig;
-        let named = [("--rig", &rig), ("--runs", &self.runs), ("--boards", &self.boards)];
+        let named = [
+            ("--rig", &rig),
+            ("--runs", &self.runs),
+            ("--state", &self.state),
+            ("--boards", &self.boards),
+        ];
         let mut args: Vec<OsString> = Vec::new();
         for (option, path) in named {
             args.extend(path.iter().flat_map(|path| [option.into(), path.clone().into()]));

@@ -2,7 +2,6 @@
 //! variables of the environment.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::builder::Resettable;
 use clap::{
@@ -11,7 +10,7 @@ use clap::{
 use clap_complete::Shell;
 use jig_model::BoardId;
 
-use super::common::{Common, duration, size};
+use super::common::{Common, size};
 use super::console::ConsoleArgs;
 use super::health::{DiscoverArgs, HealthArgs, RecoverArgs};
 use super::hold::HoldArgs;
@@ -24,6 +23,7 @@ use super::probe::{
 };
 use super::repair::RepairArgs;
 use super::run::{RunArgs, TestArgs};
+use super::serve::ServeArgs;
 
 /// Runs firmware on real and emulated boards and says what happened, with evidence.
 #[derive(Debug, Parser)]
@@ -182,15 +182,6 @@ pub(crate) struct WorkerArgs {
     /// Carry out the job in this folder
     #[arg(long, value_name = "FOLDER")]
     pub(crate) job: Option<PathBuf>,
-}
-
-/// Arguments of `jig serve`.
-#[derive(Debug, Args)]
-pub(crate) struct ServeArgs {
-    /// Check the health of idle real boards this often, "0s" for never; without it each as its
-    /// profile says
-    #[arg(long, value_name = "TIME", value_parser = duration)]
-    pub(crate) check_every: Option<Duration>,
 }
 
 /// What to do with profiles.

@@ -14,6 +14,7 @@ mod probe;
 mod repair;
 mod rig_name;
 mod run;
+mod serve;
 
 pub(crate) use command::ms;
 pub(crate) use common::{Common, LogFormat, TargetArgs, own_name};
@@ -28,3 +29,4 @@ pub(crate) use probe::*;
 pub(crate) use repair::*;
 pub(crate) use rig_name::RigName;
 pub(crate) use run::*;
+pub(crate) use serve::*;

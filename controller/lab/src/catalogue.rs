@@ -184,7 +184,7 @@ impl Catalogue {
             let folder = self.rig_files.iter().find(said_in).and_then(|path| path.parent());
             self.around.cwd.join(folder.unwrap_or(Path::new(""))).join(dir)
         });
-        configured.unwrap_or_else(|| self.around.default_runs())
+        configured.unwrap_or_else(|| self.state().join("runs"))
     }
 
     /// Returns a place's known-good image, its path resolved.
@@ -197,7 +197,7 @@ impl Catalogue {
 
     /// Returns where what outlives a command is kept.
     pub fn state(&self) -> PathBuf {
-        self.state.clone().unwrap_or_else(|| self.around.state())
+        self.state.as_ref().map_or_else(|| self.around.state(), |dir| self.around.cwd.join(dir))
     }
 
     /// Returns where places keep their locks and flash. Not beside the runs: two commands

@@ -3,22 +3,21 @@
 //! A backtrace has names and lines where `jig.debug` lies beside `jig`, or in `.debug/` beside it:
 //! the program names the file (`.gnu_debuglink`). Refuses to install anything.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use xtask::failure::TaskFailure;
 use xtask::process;
 
 /// The program, and the file of its line tables.
-const PROGRAM: &str = "jig";
+pub(crate) const PROGRAM: &str = "jig";
 const TABLES: &str = "jig.debug";
 
 /// Builds the program and takes the line tables out of it.
 pub(crate) fn run() -> Result<(), TaskFailure> {
-    process::build(&["build", "--profile", "dist", "--bin", PROGRAM])?;
-    let built = process::target_dir().join("dist");
-    let folder = built.join("stripped");
-    split(&built.join(PROGRAM), &folder)?;
+    let program = build()?;
+    let folder = process::target_dir().join("dist/stripped");
+    split(&program, &folder)?;
     for name in [PROGRAM, TABLES] {
         let path = folder.join(name);
         let size = std::fs::metadata(&path).map_err(TaskFailure::io("read", &path))?.len();
@@ -27,8 +26,14 @@ pub(crate) fn run() -> Result<(), TaskFailure> {
     Ok(())
 }
 
+/// Builds the program with its line tables and returns its path.
+pub(crate) fn build() -> Result<PathBuf, TaskFailure> {
+    process::build(&["build", "--profile", "dist", "--bin", PROGRAM])?;
+    Ok(process::target_dir().join("dist").join(PROGRAM))
+}
+
 /// Splits a program into one without line tables and a file with them, in a folder.
-fn split(program: &Path, folder: &Path) -> Result<(), TaskFailure> {
+pub(crate) fn split(program: &Path, folder: &Path) -> Result<(), TaskFailure> {
     std::fs::create_dir_all(folder).map_err(TaskFailure::io("create", folder))?;
     // The link to the tables has a checksum, so they come first.
     let mut objcopy = Command::new("objcopy");

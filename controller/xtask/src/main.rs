@@ -11,6 +11,7 @@ mod demo;
 mod dist;
 mod images;
 mod integration;
+mod package;
 mod packages;
 mod services;
 mod setup;
@@ -42,6 +43,8 @@ enum Chore {
     Demo(Conflicts),
     /// Builds the program to hand on, with its line tables in a file apart.
     Dist,
+    /// Builds the Debian package, which starts and enables nothing, and checks it with lintian.
+    Package(package::PackageOptions),
     /// Measures what Jig costs beside the least that the same job could cost.
     #[command(disable_help_flag = true)]
     Bench {
@@ -62,6 +65,7 @@ fn main() -> ExitCode {
         Chore::Setup(conflicts) => setup_for_tests(conflicts),
         Chore::Demo(conflicts) => demo::run(conflicts),
         Chore::Dist => dist::run(),
+        Chore::Package(options) => package::run(&options),
         Chore::Bench { options } => bench(&options),
         Chore::Test(options) => test_command::run(&options),
         Chore::Fixtures(choice) => fixtures::run(&choice),

@@ -17,6 +17,8 @@ pub(crate) enum Task {
     Demo,
     /// Building everything and running every test.
     Test,
+    /// Building the Debian package and checking it.
+    Package,
 }
 
 #[derive(Deserialize)]
@@ -88,8 +90,11 @@ mod tests {
     }
 
     #[test]
-    fn tests_need_everything_and_the_demo_an_emulator_and_a_compiler() {
-        assert_eq!(names(Task::Test).len(), all().unwrap().len());
+    fn each_task_needs_its_own_packages() {
+        let checks_packages = |package: &Package| package.tasks == [Task::Package];
+        let others = all().unwrap().into_iter().filter(|package| !checks_packages(package));
+        assert_eq!(names(Task::Test).len(), others.count());
+        assert_eq!(names(Task::Package), ["libssl-dev", "pkg-config", "dpkg-dev", "lintian"]);
         assert_eq!(
             names(Task::Demo),
             ["qemu-system-arm", "gcc-arm-none-eabi", "libssl-dev", "pkg-config"]

@@ -7,9 +7,16 @@
 //!
 //! *A broken rig file changes nothing*: the consoles of the last valid file stay captured, and the
 //! error is reported once.
+//!
+//! *A stop ends no command.* Commands are processes of their own and keep their boards, leases and
+//! consoles. A stop waits for them for a while, because their callers watch them by way of this
+//! process, and because some transports cannot be handed to another process ([`drain`]).
 
+mod consoles;
+mod drain;
+mod folders;
 mod idle;
-mod notify;
+mod manager;
 mod rig_watch;
 mod worker;
 
@@ -19,18 +26,21 @@ use std::time::{Duration, Instant};
 
 use jig_drivers::serial::capture_service::Door;
 use jig_lab::{Catalogue, ClientRequests, PortOpener};
-use jig_model::capture_service::{CaptureState, CaptureStatus};
+use jig_model::capture_service::CaptureStatus;
 use jig_model::exit::CANCELLED;
 use jig_model::{ConsoleName, Fault, PlaceName, exit};
-use jig_rig::capture_service::{Applied, CaptureService, CaptureSpec};
+use jig_rig::capture_service::{Applied, CaptureService};
 use jig_rig::console::{Stamp, escape};
 use jig_rig::workflow::CancelToken;
 use jig_service::server::RpcListener;
 use serde_json::json;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
+use self::consoles::{show, specs, summary};
+use self::drain::{Drain, Drained};
+use self::manager::ServiceManager;
 use self::rig_watch::RigWatch;
 use super::rpc::rig_host;
 use super::runtime::runtime;
@@ -50,8 +60,10 @@ const MOST_CALLERS: usize = 256;
 /// Captures consoles until interrupted. Standard output has one line per event; with `--json` one
 /// object: `{"event":"console","at","place","console","end","state",...}`,
 /// `{"event":"ready","at","socket","consoles","rig"}`, `{"event":"reloaded","at","began","changed",
-/// "ended"}`, `{"event":"rig_refused","at","error"}` or `{"event":"shared_port","at","error"}`.
+/// "ended"}`, `{"event":"rig_refused","at","error"}`, `{"event":"shared_port","at","error"}`,
+/// `{"event":"draining","at","commands","consoles"}` or `{"event":"drained","at","left"}`.
 pub(crate) fn serve(common: &Common, args: ServeArgs) -> Result<u8, Failure> {
+    let common = &folders::of_service(common);
     let catalogue = Catalogue::load(&common.lab()?)?;
     let places = catalogue.places();
     let _lock = places.try_capture_lock().map_err(|error| {
@@ -72,21 +84,20 @@ async fn keep(
     catalogue: Catalogue,
     screen: Arc<Screen>,
 ) -> Result<u8, Failure> {
+    let access = args.access()?;
     let bug = |error: std::io::Error| Failure::of(Fault::Bug, &error);
-    let mut stops = [
-        signal(SignalKind::terminate()).map_err(bug)?,
-        signal(SignalKind::interrupt()).map_err(bug)?,
-    ];
+    let mut stops = StopSignals::listen().map_err(bug)?;
     let mut hang_ups = signal(SignalKind::hangup()).map_err(bug)?;
     let places = catalogue.places();
     let socket = places.capture_socket();
     let door = Door::open(&socket).map_err(|error| Failure::of(Fault::Lab, &error))?;
-    let rpc_socket = catalogue.state().join("rig.sock");
-    let callers_of_rig = RpcListener::open(&rpc_socket).map_err(|error| {
+    let rpc_socket = folders::rig_socket(&catalogue);
+    let callers_of_rig = RpcListener::open(&rpc_socket, access).map_err(|error| {
         let words = format!("make the socket {}: {}", rpc_socket.display(), chain(&error));
         Failure::new(Fault::Lab, words)
     })?;
     let host = Arc::new(rig_host(common)?);
+    let jobs = host.jobs.clone();
     let mut rig_calls = pin!(callers_of_rig.run(host));
     let began = Instant::now();
     let clock = Arc::new(move || Stamp {
@@ -116,7 +127,9 @@ async fn keep(
             _ => "Ctrl-C ends",
         });
     }
-    notify::tell("READY=1");
+    let mut manager = ServiceManager::of_environment();
+    manager.ready();
+    manager.status(&summary(&service));
     let stop = CancelToken::new();
     let mut rounds = pin!(async {
         if args.check_every != Some(Duration::ZERO) {
@@ -127,18 +140,28 @@ async fn keep(
     let mut callers = JoinSet::new();
     let mut looks = interval(LOOK);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let [terminate, interrupt] = &mut stops;
+    let mut refused = None;
     loop {
         tokio::select! {
             biased;
-            _ = terminate.recv() => break,
-            _ = interrupt.recv() => break,
+            () = stops.next() => break,
+            () = manager.beat() => {}
             _ = hang_ups.recv() => {
                 watch.forget();
-                reload(common, &screen, &mut watch, &mut service, &requests).await;
+                manager.reloading();
+                refused = reload(common, &screen, &mut watch, &mut service, &requests).await;
                 service.again().await;
+                manager.ready();
             }
-            _ = looks.tick() => reload(common, &screen, &mut watch, &mut service, &requests).await,
+            _ = looks.tick() => {
+                if watch.has_changed(common) {
+                    refused = reload(common, &screen, &mut watch, &mut service, &requests).await;
+                }
+                match &refused {
+                    Some(why) => manager.status(&format!("rig file refused, the earlier one holds: {why}")),
+                    None => manager.status(&summary(&service)),
+                }
+            }
             Some(_) = callers.join_next() => {}
             () = &mut rounds => {}
             () = &mut rig_calls => {}
@@ -148,33 +171,75 @@ async fn keep(
             },
         }
     }
-    notify::tell("STOPPING=1");
+    manager.stopping();
+    stop.cancel();
+    // Callers that are connected see the end of their commands; others find no socket.
+    let _ = std::fs::remove_file(&rpc_socket);
+    let mut drain = Drain::begin(&jobs, &service, args.drain);
+    drain.tell(&screen);
+    loop {
+        manager.status(&drain.words());
+        tokio::select! {
+            biased;
+            () = stops.next() => return Ok(CANCELLED),
+            () = manager.beat() => {}
+            drained = drain.look(&service) => match drained {
+                Drained::Over => break,
+                Drained::Goes => {}
+            },
+            Some(_) = callers.join_next() => {}
+            () = &mut rig_calls => {}
+            caller = door.accept() => drop(callers.spawn(Arc::clone(&requests).serve(caller))),
+        }
+    }
+    drain.tell_end(&screen);
     // From here on runs open the ports themselves.
     drop(door);
-    stop.cancel();
-    let ended = async {
+    let mut ended = pin!(async {
         // A proof under way ends in order; the signal has reached its worker.
         let _ = timeout(LAST_ROUND, rounds).await;
         service.close().await;
-    };
-    tokio::select! {
-        () = ended => Ok(exit::PASS),
-        _ = terminate.recv() => Ok(CANCELLED),
-        _ = interrupt.recv() => Ok(CANCELLED),
+    });
+    loop {
+        tokio::select! {
+            () = &mut ended => return Ok(exit::PASS),
+            () = stops.next() => return Ok(CANCELLED),
+            () = manager.beat() => {}
+        }
     }
 }
 
-/// Applies changes of the rig file, if any.
+/// The signals that ask this process to end.
+struct StopSignals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl StopSignals {
+    fn listen() -> std::io::Result<Self> {
+        let (terminate, interrupt) = (SignalKind::terminate(), SignalKind::interrupt());
+        Ok(Self { terminate: signal(terminate)?, interrupt: signal(interrupt)? })
+    }
+
+    /// Waits for one of them. Cancel-safe.
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+/// Reads the rig file anew and applies its changes; returns why it is refused, if it is.
 async fn reload(
     common: &Common,
     screen: &Screen,
     watch: &mut RigWatch,
     service: &mut CaptureService,
     requests: &ClientRequests,
-) {
-    if !watch.has_changed(common) {
-        return;
-    }
+) -> Option<String> {
+    // What is read now is what later checks compare with.
+    watch.has_changed(common);
     let catalogue = match Catalogue::load(&common.own_lab()) {
         Ok(catalogue) => catalogue,
         Err(error) => {
@@ -186,7 +251,7 @@ async fn reload(
                 screen.insist("the rig file is refused; all stays as it was:");
                 screen.failure(&failure);
             }
-            return;
+            return Some(failure.message);
         }
     };
     let Applied { began, changed, ended } = service.apply(specs(screen, &catalogue)).await;
@@ -200,77 +265,12 @@ async fn reload(
         screen.out_json(&json!({
             "event": "reloaded", "at": at, "began": began, "changed": changed, "ended": ended,
         }));
-        return;
+        return None;
     }
     let told = [("new", began), ("changed", changed), ("gone", ended)];
     let told = told.iter().filter(|(_, list)| !list.is_empty());
     let told: Vec<String> = told.map(|(how, list)| format!("{how}: {}", list.join(", "))).collect();
     let told = if told.is_empty() { "no console has changed".to_owned() } else { told.join("; ") };
     screen.out(&format!("the rig file was read anew; {told}"));
-}
-
-/// Lists the consoles of the rig that have transports of their own. Of two that end at one device under
-/// two names, the second is told of and left out.
-fn specs(screen: &Screen, catalogue: &Catalogue) -> Vec<CaptureSpec> {
-    let mut specs = Vec::new();
-    let shared = catalogue.shared_ports();
-    for port in &shared {
-        let text = escape(port.to_string().as_bytes());
-        if screen.json() {
-            let at = jiff::Timestamp::now();
-            screen.out_json(&json!({"event": "shared_port", "at": at, "error": text}));
-        } else {
-            screen.insist(&format!("{text}; the first of them is not captured"));
-        }
-    }
-    let is_shared = |place: &PlaceName, console: &ConsoleName| {
-        shared.iter().any(|port| port.console() == (place, console))
-    };
-    for place in &catalogue.rig.places {
-        let Some(profile) = catalogue.profiles.get(&place.board) else { continue };
-        for transport in &place.consoles {
-            let console = profile.consoles.iter().find(|console| console.name == transport.console);
-            let Some(console) = console else { continue };
-            if is_shared(&place.name, &console.name) {
-                continue;
-            }
-            specs.push(CaptureSpec {
-                place: place.name.clone(),
-                transport: transport.clone(),
-                baud: console.baud,
-                limits: catalogue.rig.capture.clone(),
-            });
-        }
-    }
-    specs
-}
-
-/// Prints the status of a console.
-fn show(screen: &Screen, status: &CaptureStatus) {
-    if screen.json() {
-        let mut event = serde_json::to_value(status).unwrap_or_default();
-        if let Some(fields) = event.as_object_mut() {
-            fields.insert("event".to_owned(), "console".into());
-            fields.insert("at".to_owned(), jiff::Timestamp::now().to_string().into());
-        }
-        return screen.out_json(&event);
-    }
-    let words = state_words(&status.state);
-    let words = format!("{} {}: {words} ({})", status.place, status.console, status.end);
-    screen.out(&escape(words.as_bytes()));
-}
-
-/// Describes the state of a console; may contain any text.
-pub(super) fn state_words(state: &CaptureState) -> String {
-    match state {
-        CaptureState::Waiting { why } => format!("not there yet: {why}"),
-        CaptureState::Captured => "captured".to_owned(),
-        CaptureState::Away { why } => format!("gone for now: {why}"),
-        CaptureState::Lent { by } => format!("lent to {by}"),
-        CaptureState::Released { by } => format!("closed for {by}"),
-        CaptureState::Gone { why } => format!("gone until the next SIGHUP: {why}"),
-        CaptureState::Unwritten { why } => {
-            format!("not captured, its log cannot be written: {why}")
-        }
-    }
+    None
 }

@@ -59,11 +59,6 @@ impl Surroundings {
             .map_or_else(|| self.cwd.join(".jig"), |base| base.join("jig"))
     }
 
-    /// Returns where runs are kept by default.
-    pub(crate) fn default_runs(&self) -> PathBuf {
-        self.state().join("runs")
-    }
-
     /// Returns where image sets are; `cargo xtask images` puts them into the same folder.
     pub(crate) fn images(&self) -> PathBuf {
         let folder = self.variable("JIG_IMAGES").map(Path::to_owned).or_else(|| {

@@ -38,6 +38,9 @@ pub enum JobError {
     /// There is no such job.
     #[error("there is no job {0}; jobs that have ended are kept for three days")]
     Unknown(JobId),
+    /// No further job is begun.
+    #[error("the service of this rig is stopping and begins no command; ask again in a minute")]
+    Closed,
     /// A file of it cannot be used.
     #[error("{what} {}", path.display())]
     File {
@@ -66,7 +69,7 @@ impl JobError {
     pub fn fault(&self) -> Fault {
         match self {
             Self::Unknown(_) => Fault::Usage,
-            Self::File { .. } | Self::Spec { .. } | Self::Worker(_) => Fault::Lab,
+            Self::Closed | Self::File { .. } | Self::Spec { .. } | Self::Worker(_) => Fault::Lab,
         }
     }
 

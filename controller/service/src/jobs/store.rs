@@ -5,6 +5,8 @@ use std::fs::{self, DirBuilder, OpenOptions, TryLockError};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use jig_drivers::process::{UnattendedRequest, start_unattended};
@@ -38,18 +40,25 @@ pub struct WorkerProgram {
 #[derive(Debug, Clone)]
 pub struct JobStore {
     root: PathBuf,
+    /// Set for good when no further job is to begin by way of this value and its clones.
+    closed: Arc<AtomicBool>,
 }
 
 impl JobStore {
     /// Names a folder of jobs; it is made with the first one.
     pub fn new(root: PathBuf) -> Self {
-        Self { root }
+        Self { root, closed: Arc::default() }
+    }
+
+    /// Refuses further jobs; those that were begun are still found. Holds for clones, too.
+    pub fn close(&self) {
+        self.closed.store(true, Ordering::Release);
     }
 
     /// Begins a job, or finds it if it was begun before.
     ///
     /// # Errors
-    /// Its folder cannot be made, or its process not be started.
+    /// The store is closed, the folder of the job cannot be made, or its process not be started.
     pub fn begin(
         &self,
         id: &JobId,
@@ -58,6 +67,9 @@ impl JobStore {
     ) -> Result<Job, JobError> {
         if let Ok(job) = self.open(id) {
             return Ok(job);
+        }
+        if self.closed.load(Ordering::Acquire) {
+            return Err(JobError::Closed);
         }
         self.remove_old();
         let hidden = self.root.join(format!("{NEW_PREFIX}{id}"));

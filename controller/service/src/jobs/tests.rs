@@ -69,6 +69,20 @@ async fn a_job_is_begun_once_and_can_be_followed_from_anywhere() {
 }
 
 #[tokio::test]
+async fn a_closed_store_finds_jobs_and_begins_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let jobs = JobStore::new(folder.path().to_owned());
+    let (early, worker) = (id(), scripted(&format!("echo '{}'", answer())));
+    jobs.begin(&early, &spec(), &worker).unwrap();
+    jobs.clone().close();
+    let again = jobs.begin(&early, &spec(), &worker).unwrap();
+    assert_eq!(all(&again, 0).await.1, None);
+    let late = jobs.begin(&id(), &spec(), &worker);
+    assert!(matches!(late, Err(JobError::Closed)), "{late:?}");
+    assert_eq!(jobs.list().unwrap().len(), 1);
+}
+
+#[tokio::test]
 async fn a_worker_that_ends_without_an_answer_has_crashed() {
     let folder = tempfile::tempdir().unwrap();
     let jobs = JobStore::new(folder.path().to_owned());

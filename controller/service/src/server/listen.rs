@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jig_model::chain;
-use nix::unistd::{Uid, User, geteuid};
+use nix::sys::stat::{Mode, umask};
+use nix::unistd::{Gid, Uid, User, chown, geteuid};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
@@ -20,32 +21,59 @@ const MOST_CALLERS: usize = 256;
 /// Pause when the system has no descriptor left for another caller.
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// Who may connect to a socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SocketAccess {
+    /// Permissions of the socket; connecting takes the right to write.
+    pub mode: u32,
+    /// Group of the socket, if not that of this process.
+    pub group: Option<Gid>,
+}
+
+impl SocketAccess {
+    /// Permissions of a socket that this user alone may connect to.
+    pub const OWN: Self = Self { mode: 0o600, group: None };
+
+    /// Tells whether other users than this one are meant to connect.
+    fn admits_others(self) -> bool {
+        self.mode & 0o022 != 0
+    }
+}
+
 /// A socket that callers connect to; removed when dropped.
 #[derive(Debug)]
 pub struct RpcListener {
     listener: UnixListener,
     path: PathBuf,
+    access: SocketAccess,
 }
 
 impl RpcListener {
-    /// Listens on a socket that only this user may connect to. Removes one that an earlier process
-    /// left: the caller holds the lock which proves that no other process serves. Call within a tokio
-    /// runtime that has I/O enabled.
+    /// Listens on a socket. Removes one that an earlier process left: the caller holds the lock which
+    /// proves that no other process serves. Call within a tokio runtime that has I/O enabled, and
+    /// before other threads make files: the file mask of the process changes for a moment.
     ///
     /// # Errors
-    /// The socket cannot be made.
-    pub fn open(path: &Path) -> io::Result<Self> {
+    /// The socket cannot be made, or this user may not give it to the group.
+    pub fn open(path: &Path, access: SocketAccess) -> io::Result<Self> {
         match std::fs::remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             Ok(()) | Err(_) => {}
         }
-        let listener = UnixListener::bind(path)?;
-        let listener = Self { listener, path: path.to_owned() };
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+        // No other user can connect before the socket has its group and permissions.
+        let before = umask(Mode::S_IRWXG | Mode::S_IRWXO);
+        let bound = UnixListener::bind(path);
+        umask(before);
+        let listener = Self { listener: bound?, path: path.to_owned(), access };
+        if access.group.is_some() {
+            chown(path, None, access.group)?;
+        }
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(access.mode))?;
         Ok(listener)
     }
 
-    /// Serves callers of this user, and root, until the future is dropped.
+    /// Serves callers until the future is dropped: those of this user, root, and any other user whom
+    /// the permissions of the socket let connect, where they admit others.
     pub async fn run(&self, host: Arc<RigHost>) {
         let mut callers = JoinSet::new();
         loop {
@@ -58,7 +86,7 @@ impl RpcListener {
                     continue;
                 }
             };
-            let Some(identity) = identity_of(&stream) else {
+            let Some(identity) = identity_of(&stream, self.access) else {
                 tracing::warn!("a caller of another user was turned away");
                 continue;
             };
@@ -83,10 +111,10 @@ impl Drop for RpcListener {
     }
 }
 
-/// Names the user at the other end; none for another one than this process' and root.
-fn identity_of(stream: &UnixStream) -> Option<String> {
+/// Names the user at the other end; none for a user who is not admitted.
+fn identity_of(stream: &UnixStream, access: SocketAccess) -> Option<String> {
     let peer = Uid::from_raw(stream.peer_cred().ok()?.uid());
-    if peer != geteuid() && !peer.is_root() {
+    if peer != geteuid() && !peer.is_root() && !access.admits_others() {
         return None;
     }
     let user = User::from_uid(peer).ok().flatten();

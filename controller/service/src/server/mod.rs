@@ -17,7 +17,7 @@ use jig_lab::LabConfig;
 
 pub use connection::serve;
 pub use file_store::{FileStore, FileStoreError};
-pub use listen::RpcListener;
+pub use listen::{RpcListener, SocketAccess};
 
 use crate::jobs::{JobStore, WorkerProgram};
 
