@@ -7,7 +7,7 @@ use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Longest text of a device that is read, in bytes: a USB string has 126 characters.
 const MAX_TEXT: u64 = 512;
@@ -25,7 +25,7 @@ pub struct Roots {
 }
 
 /// What a USB device says of itself.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UsbIdentity {
     /// Vendor, four hex digits.
     pub vendor: String,
@@ -40,7 +40,7 @@ pub struct UsbIdentity {
 }
 
 /// A serial port.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TtyFound {
     /// Its node, which another port may have after the next start: `/dev/ttyACM0`.
     pub node: String,
@@ -64,7 +64,7 @@ impl TtyFound {
 }
 
 /// A USB hub.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HubFound {
     /// Its name, as rig files say it: `1-1.4` or `usb1`.
     pub name: String,
@@ -75,7 +75,7 @@ pub struct HubFound {
 }
 
 /// One port of a hub.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HubPort {
     /// Its number.
     pub number: u32,

@@ -64,6 +64,11 @@ impl Common {
         }
     }
 
+    /// Tells whether the rig is that of another host, or behind a socket.
+    pub(crate) fn is_elsewhere(&self) -> bool {
+        matches!(self.rig, Some(RigName::Socket(_) | RigName::Ssh(_)))
+    }
+
     /// Says where the rig of this host is described and its runs are kept.
     pub(crate) fn own_lab(&self) -> LabConfig {
         let rig = match &self.rig {

@@ -135,7 +135,7 @@ pub(crate) enum CliCommand {
     /// Check test plans
     #[command(subcommand)]
     Plan(PlanCommand),
-    /// List, show and export past runs
+    /// List, show and export runs; go on with the output of one
     Runs {
         #[command(subcommand)]
         command: Option<RunsCommand>,
@@ -211,7 +211,14 @@ pub(crate) enum PlanCommand {
     },
 }
 
-/// What to do with past runs. A run is named by its id, the beginning of it, or `last`.
+const ATTACH_HELP: &str = "\
+A signal (Ctrl-C) detaches: the run goes on. `jig runs cancel RUN` cancels it.
+
+Exit codes:
+  0-75  that of the run, as its own command ends with
+  130   detached, or the run was cancelled";
+
+/// What to do with runs. A run is named by its id, the beginning of it, or `last`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum RunsCommand {
     /// List them, newest first
@@ -226,6 +233,21 @@ pub(crate) enum RunsCommand {
     Log {
         /// Id, its beginning, or `last`
         #[arg(default_value = "last")]
+        run: String,
+    },
+    /// Go on with the output of one that is under way, and end with its exit code
+    #[command(after_long_help = ATTACH_HELP)]
+    Attach {
+        /// Id, its beginning, `last`, or the job that makes it
+        #[arg(default_value = "last")]
+        run: String,
+        /// Leave out what it has printed so far
+        #[arg(long)]
+        tail: bool,
+    },
+    /// Cancel one that is under way, and was started from elsewhere
+    Cancel {
+        /// Id, its beginning, `last`, or the job that makes it
         run: String,
     },
     /// Pack one into a .tar.gz

@@ -3,19 +3,22 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use jig_lab::{Catalogue, Lab};
+use jig_lab::{Catalogue, Lab, RigQuery, RigView, look};
 use jig_model::command::{Command, EventSink, Refusal, Reply};
 use jig_model::lease::{LeaseAnswer, LeaseOrder};
 use jig_model::protocol::BoxFuture;
 use jig_model::{ConsoleName, Fault, PlaceName};
 use jig_rig::store::host_name;
 use jig_rig::workflow::CancelToken;
-use jig_service::client::{Connect, Connected, RemoteRig, RemoteRigError};
+use jig_service::client::{Connect, Connected, GoesOn, RemoteRig, RemoteRigError};
 use jig_service::protocol::{DescribePlace, OrderLease, PlaceAnswer};
+use jig_service::server::{RigHost, serve};
+use tokio::io::{duplex, split};
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
 
 use super::open_lab;
+use super::rpc::rig_host;
 use super::runtime::until_signalled;
 use super::ssh_rig::SshConnect;
 use crate::args::{Common, RigName, own_name};
@@ -32,17 +35,10 @@ pub(crate) enum OpenRig {
 impl OpenRig {
     /// Opens the rig that the arguments name.
     pub(crate) fn open(common: &Common) -> Result<Self, Failure> {
-        let connect: Arc<dyn Connect> = match &common.rig {
-            None | Some(RigName::File(_)) => return Ok(Self::Here(open_lab(common)?)),
-            Some(RigName::Socket(path)) => Arc::new(SocketConnect(path.clone())),
-            Some(RigName::Ssh(target)) => Arc::new(SshConnect::new(common, target.clone())?),
-        };
-        // Only the folder of the runs is asked of this host's own files.
-        let runs = Catalogue::load(&common.own_lab())?.runs_dir();
-        let version = env!("CARGO_PKG_VERSION");
-        Ok(Self::There(
-            RemoteRig::new(connect, runs, caller(), version).under(common.lease.clone()),
-        ))
+        Ok(match elsewhere(common)? {
+            None => Self::Here(open_lab(common)?),
+            Some(rig) => Self::There(rig),
+        })
     }
 
     /// Returns the boards and places, where they are those of this host.
@@ -77,6 +73,15 @@ impl OpenRig {
         }
     }
 
+    /// Looks at the rig.
+    pub(crate) async fn view(&self, common: &Common, query: RigQuery) -> Result<RigView, Failure> {
+        let rig = match self {
+            Self::Here(_) => None,
+            Self::There(rig) => Some(rig),
+        };
+        seen(rig, common, query).await
+    }
+
     /// Asks something of the leases of the rig.
     pub(crate) async fn lease(&self, order: LeaseOrder) -> Result<LeaseAnswer, Failure> {
         match self {
@@ -100,6 +105,62 @@ impl OpenRig {
     }
 }
 
+/// Returns the rig of another host, or of another user, if the arguments name one.
+pub(crate) fn elsewhere(common: &Common) -> Result<Option<RemoteRig>, Failure> {
+    let connect: Arc<dyn Connect> = match &common.rig {
+        None | Some(RigName::File(_)) => return Ok(None),
+        Some(RigName::Socket(path)) => Arc::new(SocketConnect(path.clone())),
+        Some(RigName::Ssh(target)) => Arc::new(SshConnect::new(common, target.clone())?),
+    };
+    // Only the folder of the runs is asked of this host's own files.
+    let runs = match &common.runs {
+        Some(folder) => std::path::absolute(folder).unwrap_or_else(|_| folder.clone()),
+        None => Catalogue::load(&common.own_lab())?.runs_dir(),
+    };
+    let rig = RemoteRig::new(connect, runs, caller(), env!("CARGO_PKG_VERSION"));
+    Ok(Some(rig.under(common.lease.clone())))
+}
+
+/// Returns the rig that the arguments name as one that is spoken to: also that of this host, which is
+/// then served by this process.
+pub(crate) fn spoken_to(common: &Common) -> Result<RemoteRig, Failure> {
+    if let Some(rig) = elsewhere(common)? {
+        return Ok(rig);
+    }
+    let host = Arc::new(rig_host(common)?);
+    let runs = host.runs.clone();
+    let connect = Arc::new(OwnConnect(host));
+    Ok(RemoteRig::new(connect, runs, caller(), env!("CARGO_PKG_VERSION")))
+}
+
+/// Looks at the rig that the arguments name.
+pub(crate) fn view(common: &Common, query: RigQuery) -> Result<RigView, Failure> {
+    let rig = elsewhere(common)?;
+    until_signalled(async |cancel| {
+        tokio::select! {
+            seen = seen(rig.as_ref(), common, query) => seen,
+            () = cancel.cancelled() => Err(stopped()),
+        }
+    })
+}
+
+/// Looks at a rig elsewhere, or at that of this host.
+pub(crate) async fn seen(
+    rig: Option<&RemoteRig>,
+    common: &Common,
+    query: RigQuery,
+) -> Result<RigView, Failure> {
+    match rig {
+        None => Ok(look(&common.own_lab(), &query).await?),
+        Some(rig) => Ok(rig.view(query).await?),
+    }
+}
+
+/// A signal has come before there was an answer.
+pub(crate) fn stopped() -> Failure {
+    Failure::new(Fault::Cancelled, "stopped by a signal")
+}
+
 impl From<RemoteRigError> for Failure {
     fn from(error: RemoteRigError) -> Self {
         match error.refusal() {
@@ -107,9 +168,17 @@ impl From<RemoteRigError> for Failure {
             None => {
                 let failure = Self::of(error.fault(), &error);
                 match error {
-                    RemoteRigError::Gone { job, .. } => {
-                        failure.help(format!("the command goes on at the rig, as job {job}"))
-                    }
+                    RemoteRigError::Gone { what: GoesOn::Job(job), .. } => failure.help(format!(
+                        "the command goes on at the rig; its output: jig runs attach {job}"
+                    )),
+                    RemoteRigError::Gone { what: GoesOn::Run(run), .. } => failure.help(format!(
+                        "the run goes on at the rig; its output: jig runs attach {run}"
+                    )),
+                    RemoteRigError::Unknown { host, .. } => failure.help(format!(
+                        "install jig {} at {host}; verbs that work on a board, such as run and test, \
+                         work as it is",
+                        env!("CARGO_PKG_VERSION")
+                    )),
                     _ => failure,
                 }
             }
@@ -136,6 +205,9 @@ fn caller() -> String {
     format!("{user}@{}", host_name())
 }
 
+/// Bytes that wait between both ends of a connection within this process: as in a pipe.
+const OWN_BUFFER: usize = 64 << 10;
+
 /// Connects to `jig serve` of this host.
 struct SocketConnect(PathBuf);
 
@@ -150,6 +222,24 @@ impl Connect for SocketConnect {
             let (from, to) = connected.map_err(|error| unreachable(&self.0, &error))?.into_split();
             Ok(Connected { from: Box::new(from), to: Box::new(to) })
         })
+    }
+}
+
+/// Serves the rig of this host to this process.
+struct OwnConnect(Arc<RigHost>);
+
+impl Connect for OwnConnect {
+    fn host(&self) -> String {
+        "this host".to_owned()
+    }
+
+    fn connect(&self) -> BoxFuture<'_, Result<Connected, Refusal>> {
+        let (near, far) = duplex(OWN_BUFFER);
+        let (from, to) = split(far);
+        // Ends with the other side.
+        tokio::spawn(serve(Arc::clone(&self.0), own_name(), from, to));
+        let (from, to) = split(near);
+        Box::pin(async { Ok(Connected { from: Box::new(from), to: Box::new(to) }) })
     }
 }
 

@@ -46,5 +46,6 @@ pub(crate) fn rig_host(common: &Common) -> Result<RigHost, Failure> {
         lab: config,
         name: host_name(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
+        refuse: |error| Failure::from(error).into(),
     })
 }

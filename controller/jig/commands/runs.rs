@@ -1,12 +1,15 @@
-//! `jig runs`: what happened before.
+//! `jig runs`: what happened before, and what goes on.
 //!
-//! Reads runs in whatever state they are: live, killed, damaged. Only `prune` changes
+//! Reads runs in whatever state they are: live, killed, damaged. Only `prune` removes
 //! anything. A missing runs folder means that there has been no run.
 
+mod attach;
+mod cancel;
 mod export;
 mod list;
 mod log;
 mod show;
+mod source;
 #[cfg(test)]
 mod tests;
 mod timeline;
@@ -14,33 +17,41 @@ mod words;
 
 use jig_lab::Catalogue;
 use jig_model::{Fault, byte_size, exit};
-use jig_rig::store::{Retention, RunEntry, RunStore, StoreError};
+use jig_rig::store::{Retention, RunStore, StoreError};
+use jig_service::client::RunPart;
 use serde_json::{Value, json};
 
+use self::source::open;
 use crate::args::{Common, RunsCommand};
 use crate::failure::{Failure, chain};
 use crate::render::{Screen, one_line};
 
-/// Lists, shows, exports or removes runs.
+/// Lists, shows, follows, cancels, exports or removes runs.
 pub(crate) fn runs(
     common: &Common,
     screen: &Screen,
     command: Option<RunsCommand>,
 ) -> Result<u8, Failure> {
-    // With the folder given, what the rig file says does not matter, nor whether it is right.
-    let store = || match &common.runs {
-        Some(dir) => Ok::<_, Failure>(RunStore::new(dir)),
-        None => Ok(RunStore::new(Catalogue::load(&common.lab()?)?.runs_dir())),
-    };
     match command.unwrap_or(RunsCommand::List) {
-        RunsCommand::List => list::list(screen, &store()?),
-        RunsCommand::Show { run } => show::show(screen, &open(&store()?, &run)?),
-        RunsCommand::Log { run } => log::log(screen, &open(&store()?, &run)?),
-        RunsCommand::Export { run, output } => export::export(screen, &store()?, &run, output),
+        RunsCommand::List => list::list(common, screen),
+        RunsCommand::Show { run } => show::show(screen, &open(common, &run, RunPart::Record)?),
+        RunsCommand::Log { run } => log::log(screen, &open(common, &run, RunPart::Log)?),
+        RunsCommand::Attach { run, tail } => attach::attach(common, screen, &run, tail),
+        RunsCommand::Cancel { run } => cancel::cancel(common, screen, &run),
+        RunsCommand::Export { run, output } => export::export(common, screen, &run, output),
         RunsCommand::Prune { keep_days, keep_size } => {
+            if common.is_elsewhere() {
+                let words = "`jig runs prune` removes runs of this host only, and a rig elsewhere is \
+                             named";
+                return Err(Failure::new(Fault::Usage, words).help(
+                    "run it at the rig's host; for the copies of this host, leave out --rig and \
+                     JIG_RIG",
+                ));
+            }
             let given = Retention { keep_days, keep_bytes: keep_size };
-            if given != Retention::default() && common.runs.is_some() {
-                return prune(screen, &store()?, given);
+            if let (true, Some(folder)) = (given != Retention::default(), &common.runs) {
+                // What the rig file says does not matter then, nor whether it is right.
+                return prune(screen, &RunStore::new(folder), given);
             }
             let catalogue = Catalogue::load(&common.lab()?)?;
             // What is typed replaces what the rig file says; mixing them would surprise.
@@ -58,18 +69,6 @@ pub(crate) fn runs(
 /// Converts an error of the store into a failure.
 fn failed(error: &StoreError) -> Failure {
     Failure::new(error.fault(), chain(error))
-}
-
-fn open(store: &RunStore, run: &str) -> Result<RunEntry, Failure> {
-    store.open(run).map_err(|error| match error {
-        StoreError::NotFound { .. } if store.list().is_ok_and(|runs| runs.is_empty()) => {
-            let message = format!("no runs yet in {}", store.root().display());
-            Failure::new(error.fault(), message)
-                .help("begin with `jig run -b BOARD app.elf`, or name another folder with --runs")
-        }
-        StoreError::NotFound { .. } => failed(&error).help("--runs names another folder"),
-        other => failed(&other),
-    })
 }
 
 /// Removes old runs. JSON: `{"removed":[{"id","bytes"}],"left":[{"id","error"}]}`.

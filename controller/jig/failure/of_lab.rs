@@ -3,7 +3,7 @@
 use jig_drivers::serial::capture_service::CaptureServiceError;
 use jig_lab::{
     AttachError, BindError, CatalogueError, CheckError, ChecksError, CommandError, HoldError,
-    InjectError, NoConsole, PowerCommandError, RunError, SwitchError,
+    InjectError, NoConsole, PowerCommandError, RigViewError, RunError, SwitchError,
 };
 use jig_model::document::did_you_mean;
 use jig_model::{BoardId, ConsoleName, DeviceName, Fault, PlaceName};
@@ -55,6 +55,22 @@ impl From<CatalogueError> for Failure {
 fn with_list(help: &str) -> String {
     let joint = if help.ends_with('?') { "" } else { ";" };
     format!("{help}{joint} `jig boards` lists them")
+}
+
+impl From<RigViewError> for Failure {
+    fn from(error: RigViewError) -> Self {
+        let failure = Self::of(error.fault(), &error);
+        match error {
+            RigViewError::Catalogue(error) => error.into(),
+            RigViewError::Health(error) => error.into(),
+            RigViewError::NoRuns { .. } => failure
+                .help("begin with `jig run -b BOARD app.elf`, or name another folder with --runs"),
+            RigViewError::Store(StoreError::NotFound { .. }) => {
+                failure.help("--runs names another folder")
+            }
+            RigViewError::Store(_) | RigViewError::Probe(_) => failure,
+        }
+    }
 }
 
 impl From<BindError> for Failure {

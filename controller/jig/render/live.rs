@@ -53,6 +53,11 @@ impl LiveView {
         }
     }
 
+    /// Tells whether console output is shown.
+    pub(super) fn shows_consoles(&self) -> bool {
+        self.show_console
+    }
+
     /// Waits until everything has been shown.
     pub(crate) fn finish(&self) {
         self.progress.clear();
@@ -135,14 +140,14 @@ impl EventSink for LiveView {
 }
 
 /// Prints a log, escaped, and ends its last line. Each piece is shown at once: people wait for it.
-struct LinePrinter {
+pub(super) struct LinePrinter {
     screen: Screen,
     escaper: Escaper,
     line_open: bool,
 }
 
 impl LinePrinter {
-    fn new(screen: &Screen) -> Self {
+    pub(super) fn new(screen: &Screen) -> Self {
         Self { screen: screen.clone(), escaper: Escaper::default(), line_open: false }
     }
 }

@@ -3,6 +3,7 @@
 //! **Owns** the two streams: what was asked for goes to standard output, everything else
 //! to standard error. **Refuses** to decide what there is to say.
 
+mod attach_view;
 mod diagnostics;
 mod events;
 mod evidence;
@@ -17,6 +18,7 @@ mod screen;
 mod table;
 mod verdict;
 
+pub(crate) use attach_view::AttachView;
 pub(crate) use diagnostics::{failure_json, one_line};
 pub(crate) use evidence::quote;
 pub(crate) use flashing::{FlashView, flash_line};

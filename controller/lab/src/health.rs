@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use jig_model::Fault;
 use jig_model::command::{CheckCommand, CheckReply, EventSink};
 use jig_model::rig_file::Place;
+use jig_model::{Fault, chain};
 use jig_rig::database::DatabaseError;
 use jig_rig::health::{HealthEvent, HealthPolicy, HealthStore, Proof, examine};
 use jig_rig::store::PlaceLockError;
@@ -85,24 +85,33 @@ impl Lab {
         events: &dyn EventSink,
     ) -> Result<CheckReply, CheckError> {
         let (place, profile) = self.catalogue.place(&place)?;
+        let store = self.health_store()?;
         // There is only one of a real board; an emulated one is a new one for each command.
         let _held = match wait_ms.map(Duration::from_millis) {
             _ if place.is_emulated() => None,
             None => {
-                let lock = self.catalogue.places().lock_now(&place.name).await?;
+                let lock = match self.catalogue.places().lock_now(&place.name).await {
+                    // A look at all places goes on with the next one.
+                    Err(error @ PlaceLockError::Held { .. }) => {
+                        let health = store.of_by(&health_policy(&place), &place.name)?;
+                        let (state, usable) = (health.state.to_string(), health.state.usable());
+                        let (checks, in_use) = (Vec::new(), Some(chain(&error)));
+                        return Ok(CheckReply { place: place.name, checks, state, usable, in_use });
+                    }
+                    lock => lock?,
+                };
                 let admitted = self.catalogue.admission(&place.name, Some(&lock));
                 admitted.map_err(|error| PlaceLockError::Leased(Box::new(error)))?;
                 Some(lock)
             }
             Some(wait) => Some(hold(&self.catalogue, &place.name, wait, events).await?),
         };
-        let store = self.health_store()?;
         let mut checks = self.checks_of(&place, &profile)?;
         let checks = examine(&mut checks.list, EACH).await;
         let event = HealthEvent::Checked(checks.clone());
         let now = jiff::Timestamp::now();
         let health = store.note_by(&health_policy(&place), &place.name, now, &event)?;
         let (state, usable) = (health.state.to_string(), health.state.usable());
-        Ok(CheckReply { place: place.name, checks, state, usable })
+        Ok(CheckReply { place: place.name, checks, state, usable, in_use: None })
     }
 }

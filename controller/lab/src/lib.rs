@@ -25,6 +25,7 @@ mod port_opener;
 mod power;
 mod probe;
 mod run;
+mod views;
 
 use std::sync::Arc;
 
@@ -55,6 +56,11 @@ pub use self::port_opener::PortOpener;
 pub use self::power::{PlaceSwitch, PowerCommandError, SwitchError, confirmation_words};
 pub use self::probe::{ProbeCommandError, ServedPlace, served_places};
 pub use self::run::RunError;
+pub use self::views::{
+    AttachedDevices, BoardList, BrokenRecord, FoundRun, HealthList, ListedHealth, ListedPlace,
+    ListedProbe, ListedProfile, PlacePast, RecordTrouble, RigQuery, RigView, RigViewError, RunPage,
+    RunStanding, RunSummary, look,
+};
 
 /// The rig of this host. Cheap to clone.
 #[derive(Clone)]

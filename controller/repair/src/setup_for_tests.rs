@@ -63,7 +63,13 @@ impl RigDoor for ScriptedRig {
                 let one_less = |unfit: u32| unfit.checked_sub(1);
                 let usable = self.unfit.fetch_update(SeqCst, SeqCst, one_less).is_err();
                 let (place, state) = ("ring".to_owned().try_into().unwrap(), "known".to_owned());
-                return Ok(Reply::Checked(CheckReply { place, checks: Vec::new(), state, usable }));
+                return Ok(Reply::Checked(CheckReply {
+                    place,
+                    checks: Vec::new(),
+                    state,
+                    usable,
+                    in_use: None,
+                }));
             }
             let board = match &command {
                 Command::Test(test) => {

@@ -4,6 +4,7 @@
 //! and the rig's host; what a command does is the business of `lab`.
 
 pub mod client;
+mod digest;
 pub mod jobs;
 pub mod protocol;
 pub mod server;

@@ -8,27 +8,17 @@
 use std::fmt::Write as _;
 
 use jig_drivers::discover::{HubFound, TtyFound, hub_of};
-use jig_model::{BoardId, PlaceName};
+use jig_lab::{AttachedDevices, ServedPlace};
+use jig_model::BoardId;
 use jig_probe::ProbeInfo;
 
 use crate::render::one_line;
-
-/// What was found.
-pub(super) struct Discovered {
-    pub(super) ttys: Vec<TtyFound>,
-    pub(super) probes: Vec<ProbeInfo>,
-    pub(super) hubs: Vec<HubFound>,
-    /// Emulated boards that a process serves, and the selectors of their probes.
-    pub(super) served: Vec<(PlaceName, String)>,
-    /// The boards there are profiles of.
-    pub(super) boards: Vec<BoardId>,
-}
 
 /// Width of a line of names.
 const WIDTH: usize = 92;
 
 /// Writes the rig file.
-pub(super) fn draft(found: &Discovered) -> String {
+pub(super) fn draft(found: &AttachedDevices) -> String {
     let mut text = String::from(
         "# What is attached to this machine. Everything is commented out: take the # away from\n\
          # the lines of a place, say which board it is and which console the transport belongs to.\n\
@@ -50,7 +40,7 @@ pub(super) fn draft(found: &Discovered) -> String {
     for (number, tty) in (found.probes.len() + 1..).zip(without_probe) {
         place_without_probe(&mut text, found, number, tty);
     }
-    for (place, selector) in &found.served {
+    for ServedPlace { place, selector, .. } in &found.served {
         let selector = one_line(selector);
         let _ = writeln!(text, "\n# Emulated board {place}, served by a process: {selector}");
     }
@@ -107,7 +97,7 @@ fn device_name(hub: &HubFound) -> String {
 
 fn place<'f>(
     text: &mut String,
-    found: &'f Discovered,
+    found: &'f AttachedDevices,
     number: usize,
     probe: &ProbeInfo,
     used: &mut Vec<&'f str>,
@@ -135,7 +125,7 @@ fn place<'f>(
 }
 
 /// Drafts a place for a serial port that belongs to no debug probe.
-fn place_without_probe(text: &mut String, found: &Discovered, number: usize, tty: &TtyFound) {
+fn place_without_probe(text: &mut String, found: &AttachedDevices, number: usize, tty: &TtyFound) {
     let _ = writeln!(text, "\n# Serial port without a debug probe: {}", about(tty));
     place_head(text, found, number, tty.usb.as_ref().map(|usb| usb.port.as_str()));
     text.push_str(
@@ -146,7 +136,7 @@ fn place_without_probe(text: &mut String, found: &Discovered, number: usize, tty
 }
 
 /// Begins a place; its power is the hub's port, if the kernel can switch that.
-fn place_head(text: &mut String, found: &Discovered, number: usize, port: Option<&str>) {
+fn place_head(text: &mut String, found: &AttachedDevices, number: usize, port: Option<&str>) {
     let _ =
         writeln!(text, "#[[place]]\n#name = \"bench-{number}\"\n#board = \"\"  # which one is it?");
     let hub = port.and_then(hub_of).and_then(|(name, port)| {
@@ -239,7 +229,7 @@ mod tests {
         }
     }
 
-    fn lab() -> Discovered {
+    fn lab() -> AttachedDevices {
         let port = |number, device: Option<&str>| HubPort {
             number,
             switches: number < 3,
@@ -247,7 +237,7 @@ mod tests {
         };
         let hub =
             |name: &str, ports| HubFound { name: name.to_owned(), title: "Hub".to_owned(), ports };
-        Discovered {
+        AttachedDevices {
             ttys: vec![
                 tty("/dev/ttyACM0", "1-1.2", Some("/dev/serial/by-id/usb-\"x\"\u{e9}")),
                 tty("/dev/ttyACM1", "1-1.2", None),
@@ -258,8 +248,13 @@ mod tests {
                 hub("1-1", vec![port(2, Some("1-1.2")), port(3, None)]),
                 hub("usb1", vec![port(3, None)]),
             ],
-            served: vec![("demo".parse().unwrap(), "20b7:9db1:unix:/x".to_owned())],
+            served: vec![ServedPlace {
+                place: "demo".parse().unwrap(),
+                selector: "20b7:9db1:unix:/x".to_owned(),
+                pid: 1,
+            }],
             boards: (0..40).map(|n| format!("board-number-{n}").parse().unwrap()).collect(),
+            unknown: None,
         }
     }
 
@@ -323,7 +318,8 @@ mod tests {
     #[test]
     fn an_empty_machine_makes_an_empty_rig() {
         let (ttys, probes, hubs) = (Vec::new(), Vec::new(), Vec::new());
-        let none = Discovered { ttys, probes, hubs, served: Vec::new(), boards: Vec::new() };
+        let (served, boards, unknown) = (Vec::new(), Vec::new(), None);
+        let none = AttachedDevices { ttys, probes, hubs, served, boards, unknown };
         let text = draft(&none);
         assert!(text.contains("# No serial port, debug probe or USB hub was found."), "{text}");
         assert_eq!(rig(&text).unwrap().places, []);

@@ -6,19 +6,21 @@ use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use jig_drivers::discover::{Roots, hubs, ttys};
-use jig_lab::{Catalogue, served_places};
-use jig_model::{BoardId, Fault, exit};
-use jig_probe::list_probes;
+use jig_drivers::discover::Roots;
+use jig_lab::{AttachedDevices, RigQuery, RigView};
+use jig_model::{Fault, exit};
 use serde_json::json;
 
-use self::draft::{Discovered, draft};
+use self::draft::draft;
+use super::execute::unexpected;
+use super::rig::view;
 use super::runtime::runtime;
 use crate::args::{Common, DiscoverArgs};
 use crate::failure::{Failure, chain};
 use crate::render::{Screen, one_line};
 
-/// Looks at what is attached, and drafts a rig file of it. Opens no device.
+/// Looks at what is attached to the rig's host, and drafts a rig file of it, which is written at this
+/// host. Opens no device.
 ///
 /// JSON: `{"ttys":[{"node","by_id","by_path","driver","interface","usb"}],"probes":[...],"hubs":
 /// [{"name","title","ports":[{"number","switches","device"}]}],"served":[{"place","selector"}],
@@ -29,33 +31,19 @@ pub(crate) fn discover(
     screen: &Screen,
     args: DiscoverArgs,
 ) -> Result<u8, Failure> {
-    let roots = Roots { sysfs: args.sysfs, dev: args.dev };
-    let runtime = runtime()?;
-    let probes = runtime.block_on(list_probes());
-    let probes = probes.map_err(|error| Failure::of(error.fault(), &error))?;
-    // A broken rig file may be the reason for this command.
-    let (served, boards) = match Catalogue::load(&common.own_lab()) {
-        Ok(catalogue) => {
-            let served = served_places(&catalogue)?.into_iter();
-            let served = served.map(|served| (served.place, served.selector)).collect();
-            (served, catalogue.profiles.into_keys().collect())
-        }
-        Err(error) => {
-            screen.say(&format!("boards and places are unknown: {}", one_line(&chain(&error))));
-            (Vec::new(), Vec::<BoardId>::new())
-        }
-    };
-    let found = Discovered { ttys: ttys(&roots), probes, hubs: hubs(&roots), served, boards };
+    let found = attached(common, &args)?;
+    if let Some(why) = &found.unknown {
+        screen.say(&format!("boards and places are unknown: {}", one_line(why)));
+    }
     let text = draft(&found);
     if let Some(path) = &args.output {
         write(path, &text)?;
         screen.say(&format!("wrote {}: name the boards in it, then see `jig boards`", shown(path)));
     }
     if screen.json() {
-        let served = found
-            .served
-            .iter()
-            .map(|(place, selector)| json!({ "place": place, "selector": selector }));
+        let served = found.served.iter();
+        let served =
+            served.map(|served| json!({ "place": served.place, "selector": served.selector }));
         screen.out_json(&json!({
             "ttys": found.ttys,
             "probes": found.probes,
@@ -67,6 +55,19 @@ pub(crate) fn discover(
         screen.out(text.trim_end());
     }
     Ok(exit::PASS)
+}
+
+/// Looks around at the rig's host.
+fn attached(common: &Common, args: &DiscoverArgs) -> Result<AttachedDevices, Failure> {
+    if common.is_elsewhere() {
+        return match view(common, RigQuery::Attached)? {
+            RigView::Attached(found) => Ok(found),
+            _ => Err(unexpected()),
+        };
+    }
+    let roots = Roots { sysfs: args.sysfs.clone(), dev: args.dev.clone() };
+    let looked = runtime()?.block_on(AttachedDevices::at(&roots, &common.own_lab()));
+    Ok(looked?)
 }
 
 fn shown(path: &Path) -> String {

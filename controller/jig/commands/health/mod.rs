@@ -5,18 +5,16 @@ mod show;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jig_lab::{CheckError, CommandError, Lab, health_policy};
+use jig_lab::{HealthList, ListedHealth, RigQuery, RigView};
 use jig_model::command::{CheckCommand, Command, Reply};
-use jig_model::exit;
 use jig_model::protocol::CheckReport;
-use jig_model::rig_file::Place;
-use jig_rig::database::DatabaseError;
-use jig_rig::health::{Figures, HistoryEntry, PlaceHealth};
-use jig_rig::store::PlaceLockError;
+use jig_model::{PlaceName, exit};
+use jig_rig::workflow::CancelToken;
+use tokio::sync::mpsc;
 
 pub(crate) use self::show::style;
 use super::execute::unexpected;
-use super::open_lab;
+use super::rig::{OpenRig, stopped};
 use super::runtime::until_signalled;
 use crate::args::{Common, HealthArgs, ms};
 use crate::failure::Failure;
@@ -25,15 +23,10 @@ use crate::render::Screen;
 /// How long a place that was asked for by name is waited for.
 const WAIT: Duration = Duration::from_secs(30);
 
-/// How far back figures go.
-const WINDOW: Duration = Duration::from_secs(30 * 86_400);
-
 /// What is known of one place, and what was just seen.
 struct HealthRow {
-    place: Place,
-    health: PlaceHealth,
+    place: ListedHealth,
     looked: Looked,
-    past: Option<(Figures, Vec<HistoryEntry>)>,
 }
 
 /// What came of looking at a place.
@@ -48,61 +41,68 @@ enum Looked {
 
 /// Shows the health of places, after a look at them if that is asked for.
 pub(crate) fn health(common: &Common, screen: &Screen, args: HealthArgs) -> Result<u8, Failure> {
-    let lab = open_lab(common)?;
-    let places = match &args.board {
-        Some(name) => vec![lab.catalogue().place(name)?.0],
-        None => lab.catalogue().rig.places.clone(),
-    };
-    let looks = if args.check {
-        look_at_all(&lab, screen, &places, args.board.is_some())?
-    } else {
-        places.iter().map(|_| Looked::No).collect()
-    };
-    let store = lab.health_store()?;
-    let now = jiff::Timestamp::now();
-    let since = now.checked_sub(WINDOW).unwrap_or(jiff::Timestamp::MIN);
-    let mut rows = Vec::new();
-    for (place, looked) in places.into_iter().zip(looks) {
-        let store = &store;
-        let read = || -> Result<_, DatabaseError> {
-            let health = store.of_by(&health_policy(&place), &place.name)?;
-            let past = args.history.map(|limit| {
-                Ok((store.figures(&place.name, since)?, store.history(&place.name, limit)?))
-            });
-            Ok((health, past.transpose()?))
+    let rig = OpenRig::open(common)?;
+    let named = args.board.is_some();
+    let (list, looks) = until_signalled(async |cancel| {
+        let looks = match args.check {
+            true => look_at_all(&rig, common, screen, args.board.as_ref(), &cancel).await?,
+            false => Vec::new(),
         };
-        let (health, past) = read()?;
-        rows.push(HealthRow { place, health, looked, past });
-    }
-    show::show(screen, &rows, args.board.is_some(), now);
-    let well = rows.iter().all(|row| row.health.state.usable());
+        let list = listed(&rig, common, args.board, args.history);
+        let list = tokio::select! {
+            list = list => list?,
+            () = cancel.cancelled() => return Err(stopped()),
+        };
+        Ok((list, looks))
+    })?;
+    let HealthList { now, places } = list;
+    let mut looks = looks.into_iter();
+    let rows = places.into_iter().map(|place| {
+        let looked = looks.next().unwrap_or(Looked::No);
+        HealthRow { place, looked }
+    });
+    let rows: Vec<_> = rows.collect();
+    show::show(screen, &rows, named, now);
+    let well = rows.iter().all(|row| row.place.health.state.usable());
     Ok(if well { exit::PASS } else { exit::LAB })
 }
 
-fn look_at_all(
-    lab: &Lab,
+async fn listed(
+    rig: &OpenRig,
+    common: &Common,
+    place: Option<PlaceName>,
+    history: Option<u32>,
+) -> Result<HealthList, Failure> {
+    match rig.view(common, RigQuery::Health { place, history }).await? {
+        RigView::Health(list) => Ok(list),
+        _ => Err(unexpected()),
+    }
+}
+
+/// Has a place checked, or all of them.
+async fn look_at_all(
+    rig: &OpenRig,
+    common: &Common,
     screen: &Screen,
-    places: &[Place],
-    named: bool,
+    named: Option<&PlaceName>,
+    cancel: &CancelToken,
 ) -> Result<Vec<Looked>, Failure> {
-    let wait = ms(WAIT);
-    let events = Arc::new(screen.clone());
-    until_signalled(async |cancel| {
-        let mut looks = Vec::new();
-        for place in places {
-            let wait_ms = named.then_some(wait);
-            let command = Command::Check(CheckCommand { place: place.name.clone(), wait_ms });
-            looks.push(match lab.execute(command, events.clone(), cancel.clone()).await {
-                Ok(Reply::Checked(seen)) => Looked::At(seen.checks),
-                Ok(_) => return Err(unexpected()),
-                Err(CommandError::Check(CheckError::Held(error @ PlaceLockError::Held { .. })))
-                    if !named =>
-                {
-                    Looked::InUse(jig_model::chain(&error))
-                }
-                Err(error) => return Err(error.into()),
-            });
+    let places = match named {
+        Some(name) => vec![name.clone()],
+        None => {
+            let all = listed(rig, common, None, None).await?.places.into_iter();
+            all.map(|place| place.place).collect()
         }
-        Ok(looks)
-    })
+    };
+    let (wait_ms, events) = (named.map(|_| ms(WAIT)), Arc::new(screen.clone()));
+    let mut looks = Vec::new();
+    for place in places {
+        let command = Command::Check(CheckCommand { place, wait_ms });
+        let (_, none) = mpsc::channel(1);
+        looks.push(match rig.execute(command, none, events.clone(), cancel.clone()).await? {
+            Reply::Checked(seen) => seen.in_use.map_or(Looked::At(seen.checks), Looked::InUse),
+            _ => return Err(unexpected()),
+        });
+    }
+    Ok(looks)
 }

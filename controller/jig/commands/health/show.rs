@@ -1,7 +1,8 @@
 //! The health of places as text and as JSON.
 
+use jig_lab::{ListedHealth, PlacePast};
 use jig_model::protocol::CheckReport;
-use jig_rig::health::{Figures, HealthState, HistoryEntry, PlaceHealth};
+use jig_rig::health::{Figures, HealthState, PlaceHealth};
 use serde_json::{Value, json};
 
 use super::{HealthRow, Looked};
@@ -24,7 +25,7 @@ pub(super) fn show(screen: &Screen, rows: &[HealthRow], named: bool, now: jiff::
     }
     let mut table = TextTable::new(&["PLACE", "HEALTH", "SINCE (UTC)", "WHY", "WHAT CLEARS IT"]);
     for row in rows {
-        let (health, name) = (&row.health, &row.place.name);
+        let (health, name) = (&row.place.health, &row.place.place);
         let why = one_line(&health.why);
         let why = match why.char_indices().nth(SHORT) {
             Some((at, _)) if !named => format!("{}...", &why[..at]),
@@ -45,10 +46,10 @@ pub(super) fn show(screen: &Screen, rows: &[HealthRow], named: bool, now: jiff::
             Looked::InUse(who) => screen.say(&format!("not checked: {}", one_line(who))),
             Looked::At(seen) => show_checks(screen, row, seen, named),
         }
-        if let Some((figures, history)) = &row.past
-            && (named || !history.is_empty())
+        if let Some(past) = &row.place.past
+            && (named || !past.history.is_empty())
         {
-            show_past(screen, row, figures, history, now);
+            show_past(screen, row, past, now);
         }
     }
 }
@@ -90,20 +91,15 @@ fn show_checks(screen: &Screen, row: &HealthRow, seen: &[CheckReport], named: bo
         } else {
             paint.paint(Style::Bad, "FAILED")
         };
-        let whose = if named { String::new() } else { format!("{}: ", row.place.name) };
+        let whose = if named { String::new() } else { format!("{}: ", row.place.place) };
         let words = one_line(&format!("{whose}{}: {}", report.check, report.detail));
         screen.out(&format!("{word} {words}"));
     }
 }
 
-fn show_past(
-    screen: &Screen,
-    row: &HealthRow,
-    figures: &Figures,
-    history: &[HistoryEntry],
-    now: jiff::Timestamp,
-) {
-    screen.out(&format!("{}, last 30 days: {}", row.place.name, in_words(figures, now)));
+fn show_past(screen: &Screen, row: &HealthRow, past: &PlacePast, now: jiff::Timestamp) {
+    let PlacePast { figures, history } = past;
+    screen.out(&format!("{}, last 30 days: {}", row.place.place, in_words(figures, now)));
     if history.is_empty() {
         return;
     }
@@ -149,32 +145,32 @@ fn in_words(figures: &Figures, now: jiff::Timestamp) -> String {
 }
 
 fn as_json(row: &HealthRow, now: jiff::Timestamp) -> Value {
-    let HealthRow { place, health, looked, past } = row;
+    let HealthRow { place: ListedHealth { place, board, health, past }, looked } = row;
     let (checks, in_use) = match looked {
         Looked::No => (None, None),
         Looked::InUse(who) => (None, Some(who)),
         Looked::At(seen) => (Some(seen), None),
     };
-    let figures = past.as_ref().map(|(figures, _)| {
+    let figures = past.as_ref().map(|PlacePast { figures, .. }| {
         let mut value = json!(figures);
         value["success_rate"] = json!(figures.success_rate());
         value["recoveries_per_day"] = json!(figures.recoveries_per_day(now));
         value
     });
     json!({
-        "place": place.name,
-        "board": place.board,
+        "place": place,
+        "board": board,
         "state": health.state,
         "since": health.since,
         "why": health.why,
         "passes_needed": health.passes_needed,
         "passes": health.passes,
         "failures": health.failures,
-        "clears": clears(health, place.name.as_str()),
+        "clears": clears(health, place.as_str()),
         "in_use": in_use,
         "checks": checks,
         "figures": figures,
-        "history": past.as_ref().map(|(_, history)| history),
+        "history": past.as_ref().map(|past| &past.history),
     })
 }
 

@@ -1,69 +1,41 @@
 //! `jig probes`.
 
-use jig_lab::{Catalogue, ServedPlace, served_places};
+use jig_lab::{RigQuery, RigView};
 use jig_model::exit;
-use jig_probe::list_probes;
 use serde_json::json;
 
 use crate::args::Common;
-use crate::commands::runtime::runtime;
+use crate::commands::execute::unexpected;
+use crate::commands::rig::view;
 use crate::failure::Failure;
 use crate::render::{Screen, Style, TextTable, one_line};
 
-/// Lists probes: those on this machine's bus, and those that serve an emulated board.
+/// Lists probes: those on the bus of the rig's host, and those that serve an emulated board.
 ///
 /// JSON: `{"probes":[{"name","selector","kind","port","holder","accessible","place","chip"}]}`.
 pub(crate) fn probes(common: &Common, screen: &Screen) -> Result<u8, Failure> {
-    let catalogue = Catalogue::load(&common.lab()?)?;
-    let runtime = runtime()?;
-    let real = runtime.block_on(list_probes());
-    let real = real.map_err(|error| Failure::of(error.fault(), &error))?;
-    let mut rows = Vec::new();
-    for probe in real {
-        let place = catalogue.place_of_probe(&probe.selector);
-        rows.push(json!({
-            "name": probe.name,
-            "selector": probe.selector,
-            "kind": probe.kind,
-            "port": probe.port,
-            "holder": probe.holder,
-            "accessible": probe.accessible,
-            "place": place.as_ref().map(|(place, _)| place),
-            "chip": place.and_then(|(_, chip)| chip),
-        }));
-    }
-    for ServedPlace { place, selector, pid } in served_places(&catalogue)? {
-        let chip = catalogue.place(&place).ok().and_then(|(_, profile)| profile.chip.clone());
-        rows.push(json!({
-            "name": "emulated board",
-            "selector": selector,
-            "kind": "virtual",
-            "port": null,
-            "holder": format!("pid {pid}"),
-            "accessible": true,
-            "place": place,
-            "chip": chip,
-        }));
-    }
+    let RigView::Probes(probes) = view(common, RigQuery::Probes)? else {
+        return Err(unexpected());
+    };
     if screen.json() {
-        screen.out_json(&json!({ "probes": rows }));
+        screen.out_json(&json!({ "probes": probes }));
         return Ok(exit::PASS);
     }
-    if rows.is_empty() {
+    if probes.is_empty() {
         screen.out("no probe is attached");
         screen.say("an emulated board offers one: jig probe serve -b BOARD");
         return Ok(exit::PASS);
     }
     let mut table = TextTable::new(&["SELECTOR", "KIND", "PLACE", "CHIP", "HELD BY", "NAME"]);
-    for row in &rows {
-        let text = |key: &str| one_line(row[key].as_str().unwrap_or("-"));
+    for probe in &probes {
+        let text = |text: Option<&str>| one_line(text.unwrap_or("-"));
         table.row([
-            (text("selector"), Some(Style::Bold)),
-            (text("kind"), None),
-            (text("place"), None),
-            (text("chip"), None),
-            (text("holder"), Some(Style::Warn)),
-            (text("name"), Some(Style::Dim)),
+            (text(Some(&probe.selector)), Some(Style::Bold)),
+            (text(Some(&probe.kind)), None),
+            (text(probe.place.as_ref().map(|place| place.as_str())), None),
+            (text(probe.chip.as_deref()), None),
+            (text(probe.holder.as_deref()), Some(Style::Warn)),
+            (text(Some(&probe.name)), Some(Style::Dim)),
         ]);
     }
     screen.out(&table.text(screen.out_paint()));

@@ -5,28 +5,30 @@ use std::io::{self, BufWriter, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
 
 use jig_model::{Fault, byte_size, exit};
-use jig_rig::store::RunStore;
+use jig_service::client::RunPart;
 use serde_json::json;
 
 use super::{failed, open};
+use crate::args::Common;
 use crate::failure::Failure;
 use crate::render::{Screen, one_line};
 
 /// Packs a run. JSON, unless the archive goes to standard output: `{"file","bytes"}`.
 pub(super) fn export(
+    common: &Common,
     screen: &Screen,
-    store: &RunStore,
     run: &str,
     output: Option<PathBuf>,
 ) -> Result<u8, Failure> {
+    if output.as_deref() == Some(Path::new("-")) && io::stdout().is_terminal() {
+        return Err(Failure::new(Fault::Usage, "an archive is nothing for a terminal")
+            .help("name a file with --output, or pipe it on"));
+    }
+    let opened = open(common, run, RunPart::Whole)?;
     // `last` may be another run a moment later.
-    let id = open(store, run)?.dir.id().to_string();
+    let (id, store) = (opened.entry.dir.id().to_string(), &opened.store);
     let path = output.unwrap_or_else(|| format!("{id}.tar.gz").into());
     if path == Path::new("-") {
-        if io::stdout().is_terminal() {
-            return Err(Failure::new(Fault::Usage, "an archive is nothing for a terminal")
-                .help("name a file with --output, or pipe it on"));
-        }
         store.export(&id, Stdout(screen)).map_err(|error| failed(&error))?;
         return Ok(exit::PASS);
     }

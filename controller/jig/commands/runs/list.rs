@@ -1,11 +1,14 @@
 //! `jig runs list`.
 
+use jig_lab::{BrokenRecord, RecordTrouble, RigQuery, RigView, RunPage, RunStanding, RunSummary};
 use jig_model::exit;
-use jig_rig::store::{RunEntry, RunState, RunStore, StoreError};
 use serde_json::{Value, json};
 
-use super::failed;
-use crate::failure::{Failure, chain};
+use crate::args::Common;
+use crate::commands::execute::unexpected;
+use crate::commands::rig::{elsewhere, seen, stopped};
+use crate::commands::runtime::until_signalled;
+use crate::failure::Failure;
 use crate::render::{Screen, Style, TextTable, one_line, seconds, verdict_word};
 
 /// Lists the runs, newest first.
@@ -13,94 +16,101 @@ use crate::render::{Screen, Style, TextTable, one_line, seconds, verdict_word};
 /// JSON: `{"runs_dir","runs":[{"id","state","started","duration_ms","place","board","plan",
 /// "verdict","cause","summary","error"}]}`; `state` is `running`, `killed`, `ended`,
 /// `abandoned` or `broken`.
-pub(super) fn list(screen: &Screen, store: &RunStore) -> Result<u8, Failure> {
-    let entries = store.list().map_err(|error| failed(&error))?;
+pub(super) fn list(common: &Common, screen: &Screen) -> Result<u8, Failure> {
+    let RunPage { folder, runs, .. } = all(common)?;
     if screen.json() {
-        let runs: Vec<Value> = entries.iter().map(as_json).collect();
-        screen.out_json(&json!({ "runs_dir": store.root().display().to_string(), "runs": runs }));
+        let runs: Vec<Value> = runs.iter().map(as_json).collect();
+        screen.out_json(&json!({ "runs_dir": folder, "runs": runs }));
         return Ok(exit::PASS);
     }
-    if entries.is_empty() {
-        let root = one_line(&store.root().display().to_string());
-        screen.say(&format!("no runs yet in {root}; begin with `jig run -b BOARD app.elf`"));
+    if runs.is_empty() {
+        let folder = one_line(&folder);
+        screen.say(&format!("no runs yet in {folder}; begin with `jig run -b BOARD app.elf`"));
         return Ok(exit::PASS);
     }
     let mut table =
         TextTable::new(&["ID", "WHEN (UTC)", "PLACE", "PLAN", "VERDICT", "CAUSE", "TOOK"]);
-    for entry in &entries {
-        table.row(row(entry));
+    for run in &runs {
+        table.row(row(run));
     }
     screen.out(&table.text(screen.out_paint()));
     Ok(exit::PASS)
 }
 
-/// Says where a run stands; the lock knows better than the record.
-pub(super) fn state(entry: &RunEntry) -> &'static str {
-    match (&entry.record, entry.live) {
-        (Err(_), false) => "broken",
-        (_, true) => "running",
-        (Ok(record), false) => match record.state {
-            // The lock is free: its jig is dead, and its leftovers are not removed yet.
-            RunState::Running => "killed",
-            RunState::Ended => "ended",
-            RunState::Abandoned => "abandoned",
-        },
-    }
+/// Asks for one page after the other.
+fn all(common: &Common) -> Result<RunPage, Failure> {
+    let rig = elsewhere(common)?;
+    until_signalled(async |cancel| {
+        let mut all: Option<RunPage> = None;
+        loop {
+            let before = all.as_ref().and_then(|page| Some(page.runs.last()?.id.clone()));
+            let query = RigQuery::Runs { before };
+            let next = tokio::select! {
+                seen = seen(rig.as_ref(), common, query) => seen?,
+                () = cancel.cancelled() => return Err(stopped()),
+            };
+            let RigView::Runs(mut next) = next else { return Err(unexpected()) };
+            // A page without runs is the last one, whatever it says.
+            next.more &= !next.runs.is_empty();
+            let more = next.more;
+            match &mut all {
+                None => all = Some(next),
+                Some(all) => all.runs.extend(next.runs),
+            }
+            if let Some(all) = all.take_if(|_| !more) {
+                return Ok(all);
+            }
+        }
+    })
 }
 
-fn row(entry: &RunEntry) -> Vec<(String, Option<Style>)> {
+fn row(run: &RunSummary) -> Vec<(String, Option<Style>)> {
     let plain = |text: String| (text, None);
-    let id = plain(entry.dir.id().to_string());
-    let record = match &entry.record {
-        Ok(record) => record,
-        Err(error) => {
-            let verdict = (state(entry).to_owned(), Some(Style::Bad));
-            let dash = || plain("-".to_owned());
-            return vec![id, dash(), dash(), dash(), verdict, plain(short(error))];
-        }
-    };
     let dash = |text: Option<String>| plain(text.map_or("-".into(), |text| one_line(&text)));
-    let (verdict, cause) = match (&record.verdict, entry.live) {
-        (Some(verdict), false) => {
-            let (word, style) = verdict_word(verdict.kind);
-            ((word.to_owned(), Some(style)), Some(verdict.cause.to_string()))
+    let (id, standing) = (plain(run.id.to_string()), run.standing.as_str().to_owned());
+    if let Some(broken) = &run.broken {
+        let verdict = (standing, Some(Style::Bad));
+        return vec![id, dash(None), dash(None), dash(None), verdict, plain(short(broken))];
+    }
+    let (verdict, cause) = match (run.verdict, run.standing) {
+        (None, _) | (_, RunStanding::Running) => ((standing, Some(Style::Warn)), None),
+        (Some(verdict), _) => {
+            let (word, style) = verdict_word(verdict);
+            ((word.to_owned(), Some(style)), run.cause.map(|cause| cause.to_string()))
         }
-        _ => ((state(entry).to_owned(), Some(Style::Warn)), None),
     };
     vec![
         id,
-        dash(record.started.map(|at| at.strftime("%Y-%m-%d %H:%M:%S").to_string())),
-        dash(record.place.as_ref().map(ToString::to_string)),
-        dash(record.plan.as_ref().map(|plan| plan.name.clone())),
+        dash(run.started.map(|at| at.strftime("%Y-%m-%d %H:%M:%S").to_string())),
+        dash(run.place.as_ref().map(ToString::to_string)),
+        dash(run.plan.as_ref().map(|plan| plan.name.clone())),
         verdict,
         dash(cause),
-        dash(record.duration_ms.map(seconds)),
+        dash(run.duration_ms.map(seconds)),
     ]
 }
 
 /// Says in a few words why a record cannot be read; `show` says all.
-fn short(error: &StoreError) -> String {
-    match error {
-        StoreError::Newer { found, .. } => format!("written by a newer jig (version {found})"),
-        StoreError::Damaged { .. } => "its record is damaged".to_owned(),
-        _ => "its record cannot be read".to_owned(),
+fn short(broken: &BrokenRecord) -> String {
+    match broken.trouble {
+        RecordTrouble::Newer(version) => format!("written by a newer jig (version {version})"),
+        RecordTrouble::Damaged => "its record is damaged".to_owned(),
+        RecordTrouble::Unreadable => "its record cannot be read".to_owned(),
     }
 }
 
-fn as_json(entry: &RunEntry) -> Value {
-    let record = entry.record.as_ref().ok();
-    let verdict = record.and_then(|record| record.verdict.as_ref());
+fn as_json(run: &RunSummary) -> Value {
     json!({
-        "id": entry.dir.id(),
-        "state": state(entry),
-        "started": record.and_then(|r| r.started),
-        "duration_ms": record.and_then(|r| r.duration_ms),
-        "place": record.and_then(|r| r.place.as_ref()),
-        "board": record.and_then(|r| r.board.as_ref()),
-        "plan": record.and_then(|r| r.plan.as_ref()),
-        "verdict": verdict.map(|v| v.kind),
-        "cause": verdict.map(|v| v.cause),
-        "summary": verdict.map(|v| &v.summary),
-        "error": entry.record.as_ref().err().map(|error| chain(error)),
+        "id": run.id,
+        "state": run.standing,
+        "started": run.started,
+        "duration_ms": run.duration_ms,
+        "place": run.place,
+        "board": run.board,
+        "plan": run.plan,
+        "verdict": run.verdict,
+        "cause": run.cause,
+        "summary": run.summary,
+        "error": run.broken.as_ref().map(|broken| &broken.words),
     })
 }

@@ -4,11 +4,13 @@ use std::fs;
 use std::iter::Peekable;
 use std::path::PathBuf;
 
+use jig_lab::RunStanding;
 use jig_model::{ConsoleName, StampedEvent, exit};
 use jig_rig::console::{IndexHealth, LogPaths, LogReader};
 use jig_rig::store::{EventItem, RunEntry};
 use serde_json::{Value, json};
 
+use super::source::OpenedRun;
 use super::timeline::{ConsoleLine, ConsoleLines};
 use super::{failed, words};
 use crate::failure::{Failure, chain};
@@ -30,10 +32,10 @@ struct Log {
 /// `{"mono_ns","source":"console","console","attempt","offset","text"}` (or `"sent"`), the
 /// end `{"source":"verdict","state","verdict"}`. What cannot be read is told on standard
 /// error and does not keep the rest from being shown.
-pub(super) fn log(screen: &Screen, entry: &RunEntry) -> Result<u8, Failure> {
+pub(super) fn log(screen: &Screen, run: &OpenedRun) -> Result<u8, Failure> {
     let form = if screen.json() { Form::Json } else { Form::Text(screen.out_paint()) };
     let warn = |text: &str| screen.insist(&format!("warning: {}", one_line(text)));
-    merge(entry, form, &warn, &mut |line| {
+    merge(&run.entry, form, &warn, &mut |line| {
         screen.out(line);
         !screen.closed()
     })?;
@@ -204,7 +206,7 @@ impl TextLogWriter {
     fn end(&self, entry: &RunEntry) -> String {
         let record = entry.record.as_ref().ok();
         let verdict = record.and_then(|record| record.verdict.as_ref());
-        let state = super::list::state(entry);
+        let state = RunStanding::of(entry).as_str();
         let paint = match self.form {
             Form::Text(paint) => paint,
             Form::Json => {

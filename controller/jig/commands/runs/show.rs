@@ -2,12 +2,13 @@
 
 use std::fmt::Write as _;
 
+use jig_lab::RunStanding;
 use jig_model::result::CaseStatus;
 use jig_model::{Purpose, exit};
 use jig_rig::store::{RunEntry, RunRecord};
 use serde_json::json;
 
-use super::list::state;
+use super::source::OpenedRun;
 use super::{failed, words};
 use crate::failure::Failure;
 use crate::render::{Paint, Screen, Style, one_line, quote, seconds, verdict_text, verdict_word};
@@ -16,30 +17,29 @@ use crate::render::{Paint, Screen, Style, one_line, quote, seconds, verdict_text
 const MAX_QUOTES: usize = 3;
 
 /// Shows a run's record. JSON: `{"state","dir","record":RECORD}`, the record as stored.
-pub(super) fn show(screen: &Screen, entry: &RunEntry) -> Result<u8, Failure> {
+pub(super) fn show(screen: &Screen, run: &OpenedRun) -> Result<u8, Failure> {
+    let (entry, dir) = (&run.entry, run.dir.display().to_string());
     let record = entry.record.as_ref().map_err(|error| {
         failed(error).help(format!(
-            "its logs may still be read: jig runs log {}, or look into {}",
+            "its logs may still be read: jig runs log {}, or look into {dir}",
             entry.dir.id(),
-            entry.dir.path().display()
         ))
     })?;
     if screen.json() {
-        let dir = entry.dir.path().display().to_string();
-        screen.out_json(&json!({ "state": state(entry), "dir": dir, "record": record }));
+        screen.out_json(&json!({ "state": RunStanding::of(entry), "dir": dir, "record": record }));
     } else {
-        screen.out(text(entry, record, screen.out_paint()).trim_end());
+        screen.out(text(entry, record, &dir, screen.out_paint()).trim_end());
     }
     Ok(exit::PASS)
 }
 
-pub(super) fn text(entry: &RunEntry, record: &RunRecord, paint: Paint) -> String {
+pub(super) fn text(entry: &RunEntry, record: &RunRecord, dir: &str, paint: Paint) -> String {
     let mut text = verdict_text(record, paint);
     let mut line = |name: &str, value: String| {
         let _ = writeln!(text, "  {:<10}{}", format!("{name}:"), one_line(&value));
     };
-    line("run", format!("{} ({})", record.id, state(entry)));
-    line("folder", entry.dir.path().display().to_string());
+    line("run", format!("{} ({})", record.id, RunStanding::of(entry).as_str()));
+    line("folder", dir.to_owned());
     if let Some(started) = record.started {
         line("started", started.strftime("%Y-%m-%d %H:%M:%S UTC").to_string());
     }

@@ -5,6 +5,8 @@ use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
+use clap::Parser as _;
+use jig_lab::RunStanding;
 use jig_model::event::BoardEvent;
 use jig_model::protocol::PowerState;
 use jig_model::{Cause, Evidence, RunEvent, RunId, Verdict};
@@ -13,6 +15,7 @@ use jig_rig::store::{LiveRun, ManualClock, NewRun, RunStore};
 
 use super::timeline::{ConsoleLine, ConsoleLines};
 use super::*;
+use crate::args::Cli;
 use crate::render::Paint;
 
 const PLAIN: Paint = Paint { on: false };
@@ -164,7 +167,7 @@ fn a_run_is_shown_with_quotes_of_its_evidence() {
     verdict.evidence = vec![range("consoles/1/uart0.raw"), range("../../../../etc/passwd")];
     run.finish(verdict).unwrap();
     let entry = store.open(&id).unwrap();
-    let text = show::text(&entry, entry.record.as_ref().unwrap(), PLAIN);
+    let text = show::text(&entry, entry.record.as_ref().unwrap(), "/runs/x", PLAIN);
     assert!(text.starts_with("FAIL bench-1: 1 of 2 tests failed"), "{text}");
     assert!(text.contains("uart0.raw @3..14\n    | FAIL: \\x1b[2J\n"), "{text}");
     assert_eq!(text.matches("    | ").count(), 1, "nothing outside the run is quoted: {text}");
@@ -173,7 +176,7 @@ fn a_run_is_shown_with_quotes_of_its_evidence() {
 #[test]
 fn states_come_from_the_lock_and_not_from_the_record_alone() {
     let (_folder, store) = store();
-    let state = |id: &RunId| list::state(&store.open(id.as_str()).unwrap());
+    let state = |id: &RunId| RunStanding::of(&store.open(id.as_str()).unwrap()).as_str();
     let live = begin(&store, "2026-11-21T22:15:30Z");
     let id = live.id().clone();
     assert_eq!(state(&id), "running");
@@ -189,13 +192,19 @@ fn states_come_from_the_lock_and_not_from_the_record_alone() {
 #[test]
 fn what_is_missing_has_the_documented_exit_code() {
     let (_folder, store) = store();
-    let failure = open(&store, "last").unwrap_err();
+    let args = ["jig", "--runs", store.root().to_str().unwrap(), "runs"];
+    let common = Cli::parse_from(args).common;
+    let open = |run: &str| source::open(&common, run, RunPart::Record);
+    let Err(failure) = open("last") else { panic!("there is a run") };
     assert_eq!(failure.exit_code(), 2);
     assert!(failure.message.contains("no runs yet"), "{}", failure.message);
     assert!(failure.help.unwrap().contains("jig run -b"));
     drop(begin(&store, "2026-11-21T22:15:30Z"));
-    let failure = open(&store, "20261121-221531-0000").unwrap_err();
+    let Err(failure) = open("20261121-221531-0000") else { panic!("there is this run") };
     assert_eq!(failure.exit_code(), 2);
     assert!(failure.message.contains("did you mean 20261121-221530-0000"), "{}", failure.message);
-    assert_eq!(open(&store, "2026").unwrap().record.unwrap().exit_code, None);
+    assert_eq!(
+        open("2026").unwrap_or_else(|why| panic!("{why:?}")).entry.record.unwrap().exit_code,
+        None
+    );
 }

@@ -104,10 +104,14 @@ impl IdleCheck for PlaceCheck<'_> {
         let command = Command::Check(CheckCommand { place: place.clone(), wait_ms: None });
         Box::pin(async move {
             match carry_out(self.0, &command, &give_way).await {
-                Some(WorkerLine::Reply(Reply::Checked(seen))) => {
+                Some(WorkerLine::Reply(Reply::Checked(seen))) if seen.in_use.is_none() => {
                     tracing::info!(%place, state = seen.state, "looked at");
                 }
-                // This includes a place in use, and one that a run waits for.
+                Some(WorkerLine::Reply(Reply::Checked(seen))) => {
+                    let why = seen.in_use;
+                    tracing::debug!(%place, why, "an idle place was not looked at");
+                }
+                // This includes a place that a run waits for.
                 Some(WorkerLine::Refused(why)) => {
                     tracing::debug!(%place, why = why.message, "an idle place was not looked at");
                 }

@@ -2,11 +2,12 @@
 
 use jig_model::PlaceName;
 use jig_rig::store::StoreError;
+use serde::{Deserialize, Serialize};
 
 use crate::Catalogue;
 
 /// An emulated place whose debug port is served.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServedPlace {
     /// The place.
     pub place: PlaceName,

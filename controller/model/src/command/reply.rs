@@ -184,6 +184,9 @@ pub struct CheckReply {
     pub state: String,
     /// Whether the place is fit for use.
     pub usable: bool,
+    /// Who uses the place, which was then not checked; may hold any text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_use: Option<String>,
 }
 
 /// Why a command was not carried out, ready to be shown.

@@ -372,6 +372,7 @@ fn said() -> Vec<WorkerLine> {
             checks: vec![CheckReport { check: "disk".to_owned(), ok: true, detail: String::new() }],
             state: "healthy".to_owned(),
             usable: true,
+            in_use: None,
         }),
     ];
     said.extend(replies.into_iter().chain(probe_replies()).map(WorkerLine::Reply));

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use jig_model::PlaceName;
 use rusqlite::{Connection, OptionalExtension as _};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::HealthStore;
 use crate::database::DatabaseError;
@@ -12,7 +12,7 @@ use crate::database::DatabaseError;
 const DAY: f64 = 86_400.0;
 
 /// What happened at a place since some moment.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
     /// When the first event in this time was; nothing if there was none.
     pub first: Option<Timestamp>,

@@ -129,6 +129,20 @@ impl RunStore {
         Ok(self.dirs()?.into_iter().map(entry))
     }
 
+    /// Looks at the runs that are older than `before`, or at all of them, newest first, as
+    /// [`RunStore::newest_first`].
+    ///
+    /// # Errors
+    /// Says why the folder itself cannot be read.
+    pub fn newest_before(
+        &self,
+        before: Option<&RunId>,
+    ) -> Result<impl Iterator<Item = RunEntry> + use<>, StoreError> {
+        let mut dirs = self.dirs()?;
+        dirs.retain(|dir| before.is_none_or(|before| dir.id() < before));
+        Ok(dirs.into_iter().map(entry))
+    }
+
     /// Finds a run by its id, by a unique beginning of it, or as `last`.
     ///
     /// # Errors
@@ -162,8 +176,15 @@ impl RunStore {
     }
 }
 
+impl RunDir {
+    /// Tells whether the jig of the run is alive.
+    pub fn is_live(&self) -> bool {
+        matches!(try_lock(&self.lock_path(), FlockArg::LockSharedNonblock), Ok(Lock::Held))
+    }
+}
+
 fn entry(dir: RunDir) -> RunEntry {
-    let live = matches!(try_lock(&dir.lock_path(), FlockArg::LockSharedNonblock), Ok(Lock::Held));
+    let live = dir.is_live();
     RunEntry { record: dir.record(), live, dir }
 }
 

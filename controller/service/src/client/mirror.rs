@@ -1,19 +1,18 @@
 //! The copy of a run at the caller's host.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
+use std::fs::OpenOptions;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use jig_model::command::CommandEvent;
-use jig_model::image::hex;
 use jig_model::{Fault, RunId, chain};
-use jig_rig::store::{CopiedRun, RunStore, StoreError, lost_runs, open_regular};
-use sha2::{Digest as _, Sha256};
+use jig_rig::store::{CopiedRun, RunStore, StoreError, lost_runs};
 use tokio::task::JoinSet;
 
 use super::{CallError, RigClient};
+use crate::digest::digest_of_file;
 use crate::protocol::{DescribeRun, FollowFile, FollowedFile, ReadRunFile, RunFile, SharedFolder};
 
 /// Says why a run was not copied.
@@ -61,7 +60,7 @@ impl MirrorError {
         matches!(self, Self::Call(error) if error.is_lost())
     }
 
-    fn write(path: &Path, source: io::Error) -> Self {
+    pub(super) fn write(path: &Path, source: io::Error) -> Self {
         Self::Write { path: path.to_owned(), source }
     }
 }
@@ -187,7 +186,9 @@ impl RunMirror {
         let Some(run) = &self.run else { return Ok(None) };
         let listed = client.call(&DescribeRun { run: run.id.clone() }).await?;
         for file in &listed.files {
-            copy(client, run, file).await?;
+            // A console log only grows; any other file may be a new one.
+            let grown = run.logs.contains(&file.path);
+            copy(client, &run.copy, grown, file).await?;
         }
         let Some(run) = self.run.take() else { return Ok(None) };
         Ok(Some(run.copy.finish()?.path().to_owned()))
@@ -207,27 +208,32 @@ async fn pump(client: &RigClient, follow: FollowFile, to: &Path) -> Result<(), M
     Ok(stream.answer::<FollowFile>().await.map(|_| ())?)
 }
 
-/// Copies a file from where the copy ends, and compares the whole.
-async fn copy(client: &RigClient, run: &MirroredRun, file: &RunFile) -> Result<(), MirrorError> {
-    let Some(path) = run.copy.file(&file.path)? else { return Ok(()) };
+/// Copies a file, and compares the whole; of one that has `grown`, what is behind the end of the copy.
+pub(super) async fn copy(
+    client: &RigClient,
+    to: &CopiedRun,
+    grown: bool,
+    file: &RunFile,
+) -> Result<(), MirrorError> {
+    let Some(path) = to.file(&file.path)? else { return Ok(()) };
+    let run = to.dir().id();
     let failed = |error| MirrorError::write(&path, error);
-    let differs = || MirrorError::Differs { run: run.id.clone(), path: file.path.clone() };
+    let differs = || MirrorError::Differs { run: run.clone(), path: file.path.clone() };
     let same = |path: &Path| {
-        let digest = digest(path)?;
-        io::Result::Ok(file.sha256.as_ref().is_none_or(|sha256| *sha256 == digest))
+        let Some(wanted) = &file.sha256 else { return Ok(true) };
+        io::Result::Ok(digest_of_file(path)?.sha256 == *wanted)
     };
     let len = std::fs::metadata(&path).map_or(0, |about| about.len());
     if len == file.size && path.is_file() && same(&path).map_err(failed)? {
         return Ok(());
     }
-    // A console log only grows; any other file may be a new one.
-    let offset = if run.logs.contains(&file.path) && len < file.size { len } else { 0 };
+    let offset = if grown && len < file.size { len } else { 0 };
     let mut options = OpenOptions::new();
     options.create(true).append(offset > 0).write(true).truncate(offset == 0);
     let mut to = options.open(&path).map_err(failed)?;
     let mut at = offset;
     loop {
-        let read = ReadRunFile { run: run.id.clone(), path: file.path.clone(), offset: at };
+        let read = ReadRunFile { run: run.clone(), path: file.path.clone(), offset: at };
         let bytes = BASE64_STANDARD.decode(client.call(&read).await?.data)?;
         if bytes.is_empty() {
             break;
@@ -242,7 +248,11 @@ async fn copy(client: &RigClient, run: &MirroredRun, file: &RunFile) -> Result<(
     }
 }
 
-async fn read_all(client: &RigClient, run: &RunId, path: &str) -> Result<Vec<u8>, MirrorError> {
+pub(super) async fn read_all(
+    client: &RigClient,
+    run: &RunId,
+    path: &str,
+) -> Result<Vec<u8>, MirrorError> {
     let mut all = Vec::new();
     loop {
         let offset = u64::try_from(all.len()).unwrap_or(u64::MAX);
@@ -252,18 +262,5 @@ async fn read_all(client: &RigClient, run: &RunId, path: &str) -> Result<Vec<u8>
             return Ok(all);
         }
         all.extend_from_slice(&bytes);
-    }
-}
-
-fn digest(path: &Path) -> io::Result<String> {
-    let mut file: File = open_regular(path)?;
-    let (mut digest, mut buf) = (Sha256::new(), vec![0; 64 << 10]);
-    loop {
-        match file.read(&mut buf) {
-            Ok(0) => return Ok(hex(&digest.finalize())),
-            Ok(len) => digest.update(&buf[..len]),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
     }
 }

@@ -9,13 +9,17 @@
 //! *A lost connection is made anew*, and what was followed goes on at its offset.
 
 mod connection;
+mod fetch;
 mod mirror;
 mod remote;
 #[cfg(test)]
 mod tests;
 mod upload;
+mod watch;
 
 pub use connection::{CallError, RigClient};
+pub use fetch::{FetchedRun, RunPart};
 pub use mirror::MirrorError;
-pub use remote::{Connect, Connected, Patience, RemoteRig, RemoteRigError};
+pub use remote::{Connect, Connected, GoesOn, Patience, RemoteRig, RemoteRigError};
 pub use upload::UploadError;
+pub use watch::WatchedPiece;

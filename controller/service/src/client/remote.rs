@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use jig_lab::{RigQuery, RigView};
 use jig_model::command::{Command, CommandEvent, EventSink, Refusal, Reply, WorkerLine};
 use jig_model::protocol::BoxFuture;
 use jig_model::{Fault, LeaseId, RunId};
@@ -21,7 +22,7 @@ use super::{CallError, MirrorError, RigClient, UploadError};
 use crate::jobs::{JobId, MOST_JOB_INPUT};
 use crate::protocol::{
     CancelJob, FollowJob, Hello, HelloAnswer, JobEnd, JobInput, JobLine, PROTOCOL, ReadJobOutput,
-    RpcCall, StartJob,
+    RpcCall, StartJob, ViewRig, error_code,
 };
 
 /// Pause between two tries to connect again.
@@ -58,6 +59,15 @@ impl Default for Patience {
     }
 }
 
+/// What goes on at a rig whose connection is lost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GoesOn {
+    /// A command.
+    Job(JobId),
+    /// A run.
+    Run(RunId),
+}
+
 /// Says why a command was not carried out at the rig, or how it ended is not known.
 #[derive(Debug, thiserror::Error)]
 pub enum RemoteRigError {
@@ -69,8 +79,8 @@ pub enum RemoteRigError {
     Gone {
         /// The host.
         host: String,
-        /// The job, which goes on.
-        job: JobId,
+        /// What goes on there.
+        what: GoesOn,
         /// Why it cannot be made again.
         refusal: Refusal,
     },
@@ -88,6 +98,16 @@ pub enum RemoteRigError {
     /// A call failed.
     #[error(transparent)]
     Call(#[from] CallError),
+    /// The host has another version of Jig, which does not know a call.
+    #[error("jig {program} at {host} does not know {method}")]
+    Unknown {
+        /// The host.
+        host: String,
+        /// The version of its program.
+        program: String,
+        /// The call.
+        method: &'static str,
+    },
     /// An image was not sent.
     #[error(transparent)]
     Upload(#[from] UploadError),
@@ -120,7 +140,7 @@ impl RemoteRigError {
     pub fn fault(&self) -> Fault {
         match self {
             Self::Connect(refusal) | Self::Refused(refusal) => refusal.fault,
-            Self::Gone { .. } | Self::Output { .. } => Fault::Lab,
+            Self::Gone { .. } | Self::Unknown { .. } | Self::Output { .. } => Fault::Lab,
             Self::Crashed { .. } => Fault::Bug,
             Self::Call(error) => error.fault(),
             Self::Upload(error) => error.fault(),
@@ -152,9 +172,9 @@ pub struct RemoteRig {
 }
 
 #[derive(Clone)]
-struct Link {
-    client: RigClient,
-    host: Arc<HelloAnswer>,
+pub(super) struct Link {
+    pub(super) client: RigClient,
+    pub(super) host: Arc<HelloAnswer>,
 }
 
 impl RemoteRig {
@@ -183,8 +203,13 @@ impl RemoteRig {
         &self.runs
     }
 
+    /// Names the host, as the user did.
+    pub fn host(&self) -> String {
+        self.connect.host()
+    }
+
     /// Connects, unless there is a connection.
-    async fn link(&self) -> Result<Link, RemoteRigError> {
+    pub(super) async fn link(&self) -> Result<Link, RemoteRigError> {
         let mut kept = self.link.lock().await;
         if let Some(link) = kept.as_ref().filter(|link| !link.client.is_lost()) {
             return Ok(link.clone());
@@ -208,7 +233,7 @@ impl RemoteRig {
         Ok(kept.insert(Link { client, host }).clone())
     }
 
-    async fn link_again(&self, job: &JobId) -> Result<Link, RemoteRigError> {
+    pub(super) async fn link_again(&self, what: &GoesOn) -> Result<Link, RemoteRigError> {
         *self.link.lock().await = None;
         let host = self.connect.host();
         tracing::warn!(host, "the connection is lost; connecting again");
@@ -217,7 +242,7 @@ impl RemoteRig {
             match self.link().await {
                 Ok(link) => return Ok(link),
                 Err(RemoteRigError::Connect(refusal)) if Instant::now() >= end => {
-                    return Err(RemoteRigError::Gone { host, job: job.clone(), refusal });
+                    return Err(RemoteRigError::Gone { host, what: what.clone(), refusal });
                 }
                 Err(RemoteRigError::Connect(_)) => {}
                 Err(RemoteRigError::Call(error)) if error.is_lost() && Instant::now() < end => {}
@@ -232,7 +257,22 @@ impl RemoteRig {
     /// # Errors
     /// The host cannot be reached, or refuses.
     pub async fn call<C: RpcCall>(&self, call: &C) -> Result<C::Answer, RemoteRigError> {
-        Ok(self.link().await?.client.call(call).await?)
+        let link = self.link().await?;
+        match link.client.call(call).await {
+            Err(CallError::Refused(error)) if error.code == error_code::UNKNOWN_METHOD => {
+                let (host, program) = (self.connect.host(), link.host.program.clone());
+                Err(RemoteRigError::Unknown { host, program, method: C::METHOD })
+            }
+            answer => Ok(answer?),
+        }
+    }
+
+    /// Looks at the rig.
+    ///
+    /// # Errors
+    /// The host cannot be reached, or refuses.
+    pub async fn view(&self, query: RigQuery) -> Result<RigView, RemoteRigError> {
+        self.call(&ViewRig { query }).await
     }
 
     /// Carries out a command at the rig; `input` goes to the console or channel that it is about. A
@@ -251,6 +291,7 @@ impl RemoteRig {
         let outputs: Vec<PathBuf> =
             command.files().outputs.into_iter().map(|path| path.clone()).collect();
         let job = JobId::random(jiff::Timestamp::now());
+        let goes_on = GoesOn::Job(job.clone());
         let (attached, lease) = (command.is_session(), self.lease.clone());
         let request = StartJob { job: job.clone(), command, attached, lease };
         let mut link = self.link().await?;
@@ -259,7 +300,7 @@ impl RemoteRig {
                 Err(
                     RemoteRigError::Call(error) | RemoteRigError::Upload(UploadError::Call(error)),
                 ) if error.is_lost() => {
-                    link = self.link_again(&job).await?;
+                    link = self.link_again(&goes_on).await?;
                 }
                 started => break started?,
             }
@@ -270,7 +311,7 @@ impl RemoteRig {
         let end = loop {
             match session.follow(&link.client).await {
                 Err(error) if error.is_lost() => {
-                    link = self.link_again(&job).await?;
+                    link = self.link_again(&goes_on).await?;
                     match session.mirror.go_on(&link.client).await {
                         Err(error) if !error.is_lost() => {
                             tracing::warn!(%error, "console logs are copied at the end");
@@ -299,7 +340,7 @@ impl RemoteRig {
                         run.dir = dir.unwrap_or(std::mem::take(&mut run.dir));
                         break;
                     }
-                    Err(error) if error.is_lost() => link = self.link_again(&job).await?,
+                    Err(error) if error.is_lost() => link = self.link_again(&goes_on).await?,
                     Err(source) => {
                         return Err(RemoteRigError::Mirror { run: run.run.clone(), host, source });
                     }

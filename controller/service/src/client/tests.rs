@@ -81,6 +81,12 @@ fn rig(folder: &std::path::Path, script: &str, cuts: Vec<usize>) -> RemoteRig {
         lab: LabConfig::default(),
         name: "here".to_owned(),
         version: "0".to_owned(),
+        refuse: |error| Refusal {
+            fault: error.fault(),
+            message: error.to_string(),
+            help: None,
+            problems: Vec::new(),
+        },
     });
     let connect = Arc::new(CutConnect { host, cuts, made: AtomicUsize::new(0) });
     RemoteRig::new(connect, folder.join("copies"), "a test".to_owned(), "0")

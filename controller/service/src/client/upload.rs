@@ -7,11 +7,11 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use jig_model::Fault;
 use jig_model::command::Command;
-use jig_model::image::{BinAddress, ImageError, ImageSource, hex};
+use jig_model::image::{BinAddress, ImageError, ImageSource};
 use jig_rig::store::read_whole;
-use sha2::{Digest as _, Sha256};
 
 use super::{CallError, RigClient};
+use crate::digest::digest_of_bytes;
 use crate::protocol::{MOST_CHUNK, OfferFile, PutFile};
 
 /// Largest image that is sent: the host takes no larger one.
@@ -63,7 +63,7 @@ fn read_image(named: &Path) -> Result<SentImage, UploadError> {
     let source = ImageSource::of(named, Path::exists)?;
     let bytes = read_whole(&source.path, MOST_IMAGE)
         .map_err(|error| UploadError::Read { path: source.path.clone(), source: error })?;
-    let sha256 = hex(&Sha256::digest(&bytes));
+    let sha256 = digest_of_bytes(&bytes);
     Ok(SentImage { source, bytes, sha256 })
 }
 

@@ -62,6 +62,12 @@ impl RequestError {
         Self { code: error_code::REFUSED, message, data: Some(Box::new(refusal)) }
     }
 
+    /// Passes a refusal on.
+    pub fn of_refusal(refusal: Refusal) -> Self {
+        let message = refusal.message.clone();
+        Self { code: error_code::REFUSED, message, data: Some(Box::new(refusal)) }
+    }
+
     /// Says that a message is not understood.
     pub fn misunderstood(code: i64, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), data: None }

@@ -9,6 +9,7 @@
 mod calls;
 mod envelope;
 mod line;
+mod rig_calls;
 #[cfg(test)]
 mod tests;
 
@@ -22,6 +23,7 @@ pub use envelope::{
     CallId, EnvelopeError, Incoming, Notification, Outgoing, RequestError, RpcRequest, error_code,
 };
 pub use line::{LineReadError, LineReader, MOST_LINE, write_line};
+pub use rig_calls::{EVENTS, RunPiece, ViewRig, WatchRun};
 
 /// Most bytes of a file in one message.
 pub const MOST_CHUNK: usize = 256 << 10;

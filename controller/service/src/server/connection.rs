@@ -21,6 +21,7 @@ use jig_lab::{Catalogue, CatalogueError};
 use jig_model::command::{CommandEvent, WorkerLine};
 use jig_model::lease::{LeaseAnswer, LeaseOrder, RigUser};
 use jig_model::{Fault, RunId, chain};
+use jig_rig::store::RunDir;
 use jig_rig::workflow::CancelToken;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -33,14 +34,17 @@ use super::file_store::Uploads;
 use super::input_queue::InputQueues;
 use super::refusal::refused;
 use super::run_files;
+use super::run_places::RunPlaces;
 use super::streams::{StreamOut, follow_file, follow_job};
+use super::view::view;
+use super::watch::watch_run;
 use crate::jobs::{Job, JobId, JobInputs, JobOrder, JobSpec, MOST_JOB_INPUT, SendOrderError};
 use crate::protocol::{
     CallId, CancelJob, DescribePlace, DescribeRun, EndCall, EnvelopeError, FollowFile, FollowJob,
     Hello, HelloAnswer, Incoming, JobInput, JobSummary, LineReadError, LineReader, ListJobs,
-    Nothing, OfferFile, OrderLease, Outgoing, PROTOCOL, PlaceAnswer, PutFile, ReadJobOutput,
-    ReadRunFile, RequestError, RpcCall, RpcRequest, RunFileChunk, SharedFolder, StartJob,
-    error_code, write_line,
+    MOST_LINE, Nothing, OfferFile, OrderLease, Outgoing, PROTOCOL, PlaceAnswer, PutFile,
+    ReadJobOutput, ReadRunFile, RequestError, RpcCall, RpcRequest, RunFileChunk, SharedFolder,
+    StartJob, ViewRig, WatchRun, error_code, write_line,
 };
 
 /// Most calls of a connection that are answered side by side.
@@ -74,6 +78,7 @@ pub async fn serve(
         streams: Mutex::default(),
         closed: CancelToken::new(),
         sessions: Mutex::default(),
+        places: RunPlaces::default(),
     });
     let mut tasks = JoinSet::new();
     let ended = connection.read(from, &out, &mut tasks).await;
@@ -109,6 +114,7 @@ struct RpcConnection {
     streams: Mutex<HashMap<CallId, AbortHandle>>,
     /// Jobs of this caller that end with their callers.
     sessions: Mutex<BTreeSet<JobId>>,
+    places: RunPlaces,
 }
 
 fn lock<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -178,8 +184,8 @@ impl RpcConnection {
                 Arc::clone(self),
                 StreamOut { call: id, out: out.clone(), closed: self.closed.clone() },
             );
-            let streams =
-                [FollowJob::METHOD, FollowFile::METHOD].contains(&request.method.as_str());
+            let streaming = [FollowJob::METHOD, FollowFile::METHOD, WatchRun::METHOD];
+            let streams = streaming.contains(&request.method.as_str());
             let task = tasks.spawn(async move {
                 let told = this.carry_out(request, &to).await;
                 lock(&this.streams).remove(&id);
@@ -228,16 +234,23 @@ impl RpcConnection {
             PutFile::METHOD => done::<PutFile>(self.put(&request.params()?)),
             DescribeRun::METHOD => {
                 let DescribeRun { run } = request.params()?;
-                let runs = self.host.runs.clone();
-                let listed =
-                    tokio::task::spawn_blocking(move || run_files::describe(&runs, &run)).await;
+                let dir = self.run(&run)?;
+                let listed = tokio::task::spawn_blocking(move || run_files::describe(&dir)).await;
                 let listed = listed.map_err(|error| refused(&error, Fault::Bug))?;
                 done::<DescribeRun>(listed.map_err(|error| refused(&error, error.fault())))
             }
             ReadRunFile::METHOD => done::<ReadRunFile>(self.read_run(&request.params()?)),
             FollowFile::METHOD => {
-                let follow = request.params()?;
-                done::<FollowFile>(follow_file(&self.host.runs, follow, to).await)
+                let follow: FollowFile = request.params()?;
+                done::<FollowFile>(follow_file(&self.run(&follow.run)?, follow, to).await)
+            }
+            WatchRun::METHOD => {
+                let watch: WatchRun = request.params()?;
+                done::<WatchRun>(watch_run(&self.run(&watch.run)?, watch, to).await)
+            }
+            ViewRig::METHOD => {
+                let ViewRig { query } = request.params()?;
+                done::<ViewRig>(view(&self.host, query).await)
             }
             EndCall::METHOD => {
                 let EndCall { call } = request.params()?;
@@ -261,7 +274,8 @@ impl RpcConnection {
                 "{name} speaks protocol {PROTOCOL} (jig {version}), and the caller speaks {}",
                 hello.protocol
             );
-            let help = "install the same version of jig on both hosts".to_owned();
+            let help = "install the same version of jig on both hosts; until then, log in to the rig's host and \
+                        run jig there".to_owned();
             return Err(RequestError::refused(Fault::Lab, words, Some(help)));
         }
         *lock(&self.greeted) = true;
@@ -288,6 +302,11 @@ impl RpcConnection {
 
     fn job(&self, id: &JobId) -> Result<Job, RequestError> {
         self.host.jobs.open(id).map_err(|error| refused(&error, error.fault()))
+    }
+
+    fn run(&self, run: &RunId) -> Result<RunDir, RequestError> {
+        let found = self.places.find(&self.host.runs, run);
+        found.map_err(|error| refused(&error, error.fault()))
     }
 
     fn start(&self, start: StartJob) -> Result<Nothing, RequestError> {
@@ -340,8 +359,8 @@ impl RpcConnection {
 
     fn read_run(&self, read: &ReadRunFile) -> Result<RunFileChunk, RequestError> {
         let told = |error: run_files::RunFileError| refused(&error, error.fault());
-        let entry = run_files::find(&self.host.runs, &read.run).map_err(told)?;
-        let mut file = run_files::open(entry.dir.path(), &read.path).map_err(told)?;
+        let dir = self.run(&read.run)?;
+        let mut file = run_files::open(dir.path(), &read.path).map_err(told)?;
         let bytes = run_files::read_at(&mut file, read.offset)
             .map_err(|error| refused(&error, Fault::Lab))?;
         Ok(RunFileChunk { data: BASE64_STANDARD.encode(bytes) })
@@ -394,7 +413,15 @@ fn done<C: RpcCall>(answer: Result<C::Answer, RequestError>) -> Result<Value, Re
 }
 
 async fn answer(out: &mpsc::Sender<Vec<u8>>, id: CallId, told: Result<Value, RequestError>) {
-    match Outgoing::response(id, told) {
+    let line = Outgoing::response(id, told).and_then(|line| match line.len() > MOST_LINE {
+        false => Ok(line),
+        true => {
+            let words = format!("the answer has {} bytes, {MOST_LINE} at most", line.len());
+            let help = "ask for less, such as for one place".to_owned();
+            Outgoing::response(id, Err(RequestError::refused(Fault::Usage, words, Some(help))))
+        }
+    });
+    match line {
         // The caller may have gone.
         Ok(line) => drop(out.send(line).await),
         Err(error) => tracing::error!(%error, "an answer cannot be written"),

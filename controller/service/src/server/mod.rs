@@ -9,11 +9,15 @@ mod input_queue;
 mod listen;
 mod refusal;
 mod run_files;
+mod run_places;
 mod streams;
+mod view;
+mod watch;
 
 use std::path::PathBuf;
 
-use jig_lab::LabConfig;
+use jig_lab::{LabConfig, RigViewError};
+use jig_model::command::Refusal;
 
 pub use connection::serve;
 pub use file_store::{FileStore, FileStoreError};
@@ -38,4 +42,6 @@ pub struct RigHost {
     pub name: String,
     /// Version of the program.
     pub version: String,
+    /// How a caller is told why it cannot look at the rig: as one of this host is.
+    pub refuse: fn(RigViewError) -> Refusal,
 }

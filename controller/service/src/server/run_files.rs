@@ -4,11 +4,10 @@ use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Component, Path, PathBuf};
 
-use jig_model::image::hex;
 use jig_model::{Fault, RunId};
-use jig_rig::store::{RunEntry, RunStore, StoreError, lost_runs, open_regular};
-use sha2::{Digest as _, Sha256};
+use jig_rig::store::{RunDir, open_regular};
 
+use crate::digest::{FileDigest, digest_of_file};
 use crate::protocol::{MOST_CHUNK, RunFile, RunFiles};
 
 /// Most files of a run that are listed, and how deep its folders are looked through.
@@ -18,9 +17,6 @@ const MOST_DEPTH: usize = 8;
 /// Says why a file of a run cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RunFileError {
-    /// There is no such run.
-    #[error(transparent)]
-    Store(#[from] StoreError),
     /// The path leaves the run.
     #[error("{0:?} is no path within a run")]
     Path(String),
@@ -43,7 +39,6 @@ pub(super) enum RunFileError {
 impl RunFileError {
     pub(super) fn fault(&self) -> Fault {
         match self {
-            Self::Store(error) => error.fault(),
             Self::Path(_) => Fault::Usage,
             Self::TooMany { .. } | Self::Read { .. } => Fault::Lab,
         }
@@ -54,28 +49,24 @@ impl RunFileError {
     }
 }
 
-/// Finds a run, also where it was put aside because its own folder was lost.
-pub(super) fn find(runs: &Path, run: &RunId) -> Result<RunEntry, RunFileError> {
-    let store = RunStore::new(runs);
-    Ok(store
-        .open(run.as_str())
-        .or_else(|error| RunStore::new(lost_runs()).open(run.as_str()).map_err(|_| error))?)
-}
-
 /// Lists the files of a run, with their digests once it has ended.
-pub(super) fn describe(runs: &Path, run: &RunId) -> Result<RunFiles, RunFileError> {
-    let RunEntry { dir, live, .. } = find(runs, run)?;
+pub(super) fn describe(dir: &RunDir) -> Result<RunFiles, RunFileError> {
+    let live = dir.is_live();
     let mut paths = Vec::new();
     list(dir.path(), MOST_DEPTH, &mut paths)?;
     if paths.len() > MOST_FILES {
-        return Err(RunFileError::TooMany { run: run.clone() });
+        return Err(RunFileError::TooMany { run: dir.id().clone() });
     }
     let mut files = Vec::new();
     for path in paths {
         let Some(inner) = dir.relative(&path) else { continue };
         let (size, sha256) = match live {
             true => (fs::metadata(&path).map_or(0, |about| about.len()), None),
-            false => digest(&path).map(|(size, sha256)| (size, Some(sha256)))?,
+            false => {
+                let FileDigest { sha256, size } =
+                    digest_of_file(&path).map_err(|error| RunFileError::read(&path, error))?;
+                (size, Some(sha256))
+            }
         };
         files.push(RunFile { path: inner, size, sha256 });
     }
@@ -95,23 +86,6 @@ fn list(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), Run
         }
     }
     Ok(())
-}
-
-fn digest(path: &Path) -> Result<(u64, String), RunFileError> {
-    let failed = |error| RunFileError::read(path, error);
-    let mut file = open_regular(path).map_err(failed)?;
-    let (mut digest, mut size, mut buf) = (Sha256::new(), 0, vec![0; MOST_CHUNK]);
-    loop {
-        match file.read(&mut buf) {
-            Ok(0) => return Ok((size, hex(&digest.finalize()))),
-            Ok(len) => {
-                digest.update(&buf[..len]);
-                size += u64::try_from(len).unwrap_or(0);
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(failed(error)),
-        }
-    }
 }
 
 /// Opens a file of a run by its path within it.
@@ -137,4 +111,52 @@ pub(super) fn read_at(file: &mut File, offset: u64) -> io::Result<Vec<u8>> {
     let most = u64::try_from(MOST_CHUNK).unwrap_or(u64::MAX);
     file.take(most).read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use jig_rig::store::RunStore;
+
+    use super::*;
+
+    #[test]
+    fn no_path_leads_out_of_a_run() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("secret"), "secret").unwrap();
+        let id: RunId = "20261121-221530-7f3a".parse().unwrap();
+        let copy = RunStore::new(folder.path().join("runs")).begin_copy(&id, b"{}").unwrap();
+        let run = copy.dir().path();
+        symlink(folder.path(), run.join("out")).unwrap();
+        symlink(folder.path().join("secret"), run.join("link")).unwrap();
+        nix::unistd::mkfifo(&run.join("fifo"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        for bad in [
+            "",
+            ".",
+            "..",
+            "../secret",
+            "../../secret",
+            "consoles/../../../secret",
+            "/etc/passwd",
+            "out/secret",
+            "link",
+            "fifo",
+            "consoles",
+            "no/such/file",
+            "record.json\0",
+            "\0",
+            "a\nb",
+            &"x/".repeat(5000),
+            &"../".repeat(100),
+        ] {
+            assert!(open(run, bad).is_err(), "{bad:?}");
+        }
+        assert!(open(run, "record.json").is_ok());
+        // Neither links nor devices are listed.
+        let listed = describe(copy.dir()).unwrap();
+        let paths: Vec<_> = listed.files.iter().map(|file| file.path.as_str()).collect();
+        assert!(listed.live && paths.contains(&"record.json"), "{paths:?}");
+        assert!(!paths.iter().any(|path| ["out", "link", "fifo"].contains(path)), "{paths:?}");
+    }
 }

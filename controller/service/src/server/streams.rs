@@ -1,10 +1,10 @@
 //! Calls that send more than one message.
 
-use std::path::Path;
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use jig_rig::store::RunDir;
 use jig_rig::workflow::CancelToken;
 use serde::Serialize;
 use tokio::sync::mpsc;
@@ -32,7 +32,7 @@ pub(super) struct StreamOut {
 
 impl StreamOut {
     /// Sends a notification; tells whether the connection still takes any.
-    async fn send(&self, method: &str, params: &impl Serialize) -> bool {
+    pub(super) async fn send(&self, method: &str, params: &impl Serialize) -> bool {
         match Outgoing::notification(method, params) {
             Ok(line) => self.out.send(line).await.is_ok(),
             Err(_) => false,
@@ -68,21 +68,19 @@ pub(super) async fn follow_job(
 
 /// Tells what a file of a run holds, from an offset on, until the run has ended.
 pub(super) async fn follow_file(
-    runs: &Path,
+    dir: &RunDir,
     follow: FollowFile,
     to: &StreamOut,
 ) -> Result<Nothing, RequestError> {
-    let FollowFile { run, path, mut offset } = follow;
+    let FollowFile { run: _, path, mut offset } = follow;
     let told = |error: RunFileError| refused(&error, error.fault());
-    let entry = run_files::find(runs, &run).map_err(told)?;
-    let mut file = run_files::open(entry.dir.path(), &path).map_err(told)?;
+    let mut file = run_files::open(dir.path(), &path).map_err(told)?;
     let mut pause = SHORTEST;
     loop {
         // Asked first: what was written before the end is read behind it.
-        let live = run_files::find(runs, &run).is_ok_and(|run| run.live);
-        let bytes = run_files::read_at(&mut file, offset).map_err(|source| {
-            told(RunFileError::Read { path: entry.dir.path().join(&path), source })
-        })?;
+        let live = dir.is_live();
+        let bytes = run_files::read_at(&mut file, offset)
+            .map_err(|source| told(RunFileError::Read { path: dir.path().join(&path), source }))?;
         if bytes.is_empty() {
             if !live {
                 return Ok(Nothing {});

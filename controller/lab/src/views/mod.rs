@@ -1,0 +1,93 @@
+//! What is looked at in a rig, as facts that travel.
+//!
+//! **Looks only**: no query touches a board, opens a device or changes a run.
+//!
+//! # Design
+//! *One answer, two ways to it.* A caller of this host calls [`look`], one of another host sends the
+//! query to the rig, which calls it there. Both show the same [`RigView`] by the same code, so their
+//! output cannot differ.
+
+mod attached;
+mod boards;
+mod error;
+mod health;
+mod probes;
+mod runs;
+
+use jig_model::{PlaceName, RunId};
+use serde::{Deserialize, Serialize};
+
+pub use self::attached::AttachedDevices;
+pub use self::boards::{BoardList, ListedPlace, ListedProfile};
+pub use self::error::RigViewError;
+pub use self::health::{HealthList, ListedHealth, PlacePast};
+pub use self::probes::ListedProbe;
+pub use self::runs::{BrokenRecord, FoundRun, RecordTrouble, RunPage, RunStanding, RunSummary};
+use crate::{Catalogue, LabConfig};
+
+/// What is asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "about", rename_all = "snake_case", deny_unknown_fields)]
+pub enum RigQuery {
+    /// Boards and places.
+    Boards,
+    /// The health of places.
+    Health {
+        /// The place; all of them if not named.
+        place: Option<PlaceName>,
+        /// How many entries of the history to tell; none if not said.
+        history: Option<u32>,
+    },
+    /// Debug probes.
+    Probes,
+    /// Devices that may become parts of a rig.
+    Attached,
+    /// Runs, the newest first, a page at a time.
+    Runs {
+        /// Those that are older than this one; from the newest on if not said.
+        before: Option<RunId>,
+    },
+    /// One run.
+    Run {
+        /// Its id, a beginning of that, or `last`.
+        wanted: String,
+    },
+}
+
+/// What is answered.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "about", content = "view", rename_all = "snake_case")]
+pub enum RigView {
+    /// Boards and places.
+    Boards(BoardList),
+    /// The health of places.
+    Health(HealthList),
+    /// Debug probes, and the emulated boards that are served as one.
+    Probes(Vec<ListedProbe>),
+    /// Devices that may become parts of a rig.
+    Attached(AttachedDevices),
+    /// Runs.
+    Runs(RunPage),
+    /// One run.
+    Run(FoundRun),
+}
+
+/// Looks at the rig that is described by `config`. Waits for the disk.
+///
+/// # Errors
+/// A file cannot be read, or what is asked for is not there.
+pub async fn look(config: &LabConfig, query: &RigQuery) -> Result<RigView, RigViewError> {
+    Ok(match query {
+        RigQuery::Boards => RigView::Boards(BoardList::of(&Catalogue::load(config)?)),
+        RigQuery::Health { place, history } => {
+            let catalogue = Catalogue::load(config)?;
+            RigView::Health(HealthList::of(&catalogue, place.as_ref(), *history)?)
+        }
+        RigQuery::Probes => RigView::Probes(probes::list(&Catalogue::load(config)?).await?),
+        RigQuery::Attached => RigView::Attached(attached::look_around(config).await?),
+        RigQuery::Runs { before } => {
+            RigView::Runs(RunPage::of(&runs::store(config)?, before.as_ref())?)
+        }
+        RigQuery::Run { wanted } => RigView::Run(FoundRun::find(&runs::store(config)?, wanted)?),
+    })
+}

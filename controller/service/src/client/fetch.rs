@@ -1,0 +1,164 @@
+//! A run of the rig, fetched to be shown here.
+
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use jig_lab::FoundRun;
+use jig_rig::store::{CopiedRun, RunEntry, RunRecord, RunStore, StoreError};
+use tempfile::TempDir;
+
+use super::mirror::{copy, read_all};
+use super::remote::RemoteRig;
+use super::{MirrorError, RemoteRigError, RigClient};
+use crate::protocol::{DescribeRun, EVENTS, ReadRunFile, SharedFolder};
+
+/// Most ranges of evidence that come with a record.
+const MOST_EVIDENCE: usize = 8;
+
+/// What of a run is fetched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunPart {
+    /// The record, and the bytes that it names as evidence.
+    Record,
+    /// The record, the events and the logs of the consoles.
+    Log,
+    /// Every file.
+    Whole,
+}
+
+impl RunPart {
+    fn has(self, path: &str) -> bool {
+        match self {
+            Self::Record => path == "record.json",
+            Self::Log => ["record.json", EVENTS].contains(&path) || is_log(path),
+            Self::Whole => true,
+        }
+    }
+}
+
+/// Tells whether a file is the log or index of a console.
+fn is_log(path: &str) -> bool {
+    let end = Path::new(path).extension();
+    path.starts_with("consoles/") && end.is_some_and(|end| end == "raw" || end == "idx")
+}
+
+/// A run of the rig. What was fetched of it is removed when this is dropped.
+#[derive(Debug)]
+pub struct FetchedRun {
+    store: RunStore,
+    found: FoundRun,
+    /// Held where the run is under way at the rig: its copy is under way, too.
+    _live: Option<CopiedRun>,
+    _folder: Option<TempDir>,
+}
+
+impl FetchedRun {
+    /// Opens it.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn entry(&self) -> Result<RunEntry, StoreError> {
+        self.store.open(self.found.run.as_str())
+    }
+
+    /// Returns the folder of runs that it is in.
+    pub fn store(&self) -> &RunStore {
+        &self.store
+    }
+
+    /// Returns where it is at the rig.
+    pub fn found(&self) -> &FoundRun {
+        &self.found
+    }
+}
+
+impl RemoteRig {
+    /// Fetches a run, or a part of it. Where the caller sees the rig's own folder, nothing is copied.
+    ///
+    /// # Errors
+    /// The host cannot be reached, or the run cannot be kept here.
+    pub async fn fetch(
+        &self,
+        found: FoundRun,
+        part: RunPart,
+    ) -> Result<FetchedRun, RemoteRigError> {
+        let link = self.link().await?;
+        let here = SharedFolder::of(self.runs_dir());
+        if let Some(folder) = found.dir.parent()
+            && here.inode.is_some()
+            && here == link.host.runs
+        {
+            let store = RunStore::new(folder);
+            return Ok(FetchedRun { store, found, _live: None, _folder: None });
+        }
+        let run = found.run.clone();
+        fetch(&link.client, found, part).await.map_err(|source| match source {
+            MirrorError::Call(error) => RemoteRigError::Call(error),
+            source => RemoteRigError::Mirror { run, host: self.host(), source },
+        })
+    }
+}
+
+async fn fetch(
+    client: &RigClient,
+    found: FoundRun,
+    part: RunPart,
+) -> Result<FetchedRun, MirrorError> {
+    let folder = tempfile::Builder::new().prefix("jig-run-").tempdir();
+    let folder = folder.map_err(|error| MirrorError::write(&std::env::temp_dir(), error))?;
+    let store = RunStore::new(folder.path());
+    let copied = match part {
+        RunPart::Record => {
+            let record = read_all(client, &found.run, "record.json").await?;
+            let copied = store.begin_copy(&found.run, &record)?;
+            evidence(client, &copied).await?;
+            copied
+        }
+        RunPart::Log | RunPart::Whole => {
+            let listed = client.call(&DescribeRun { run: found.run.clone() }).await?;
+            let copied = store.begin_copy(&found.run, b"")?;
+            let record = copied.dir().record_path();
+            // A run without a record is shown as one.
+            fs::remove_file(&record).map_err(|error| MirrorError::write(&record, error))?;
+            let mut files: Vec<_> =
+                listed.files.iter().filter(|file| part.has(&file.path)).collect();
+            // The index of a console before its log: what it tells of is in the log then.
+            files.sort_by(|a, b| a.path.cmp(&b.path));
+            for file in files {
+                copy(client, &copied, false, file).await?;
+            }
+            copied
+        }
+    };
+    let live = match found.live {
+        true => Some(copied),
+        false => copied.finish().map(|_| None)?,
+    };
+    Ok(FetchedRun { store, found, _live: live, _folder: Some(folder) })
+}
+
+/// Fetches the bytes that a record names, each to its place in a file that has holes else.
+async fn evidence(client: &RigClient, copied: &CopiedRun) -> Result<(), MirrorError> {
+    // A record that cannot be read names nothing; whoever shows the run says why.
+    let Ok(RunRecord { verdict: Some(verdict), .. }) = copied.dir().record() else {
+        return Ok(());
+    };
+    for evidence in verdict.evidence.iter().take(MOST_EVIDENCE) {
+        let Some(path) = copied.file(&evidence.file)? else { continue };
+        let (run, path_there, offset) = (copied.dir().id(), &evidence.file, evidence.start);
+        let read = ReadRunFile { run: run.clone(), path: path_there.clone(), offset };
+        let bytes = match client.call(&read).await {
+            Ok(chunk) => BASE64_STANDARD.decode(chunk.data)?,
+            Err(error) if error.is_lost() => return Err(error.into()),
+            // Evidence that is not there is not quoted.
+            Err(_) => continue,
+        };
+        let written = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
+        let written = written.and_then(|file| file.write_all_at(&bytes, offset));
+        written.map_err(|error| MirrorError::write(&path, error))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,59 @@
+//! Calls that look at a rig and at its runs.
+
+use std::collections::BTreeMap;
+
+use jig_lab::{RigQuery, RigView};
+use jig_model::RunId;
+use serde::{Deserialize, Serialize};
+
+use super::{Nothing, RpcCall};
+
+/// Path of the events of a run within it.
+pub const EVENTS: &str = "events.jsonl";
+
+/// Looks at the rig.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ViewRig {
+    /// What is asked.
+    pub query: RigQuery,
+}
+
+impl RpcCall for ViewRig {
+    const METHOD: &'static str = "rig.view";
+    type Answer = RigView;
+}
+
+/// Streams events and consoles of a run, as [`RunPiece`], until the run has ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WatchRun {
+    /// The run.
+    pub run: RunId,
+    /// How many bytes of each file the caller has; none of a file that is not named.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub have: BTreeMap<String, u64>,
+    /// Whether what the files hold at this moment is left out.
+    #[serde(default)]
+    pub from_now: bool,
+}
+
+impl RpcCall for WatchRun {
+    const METHOD: &'static str = "run.watch";
+    type Answer = Nothing;
+}
+
+/// The next bytes of a file of a run that is watched. The first of each file says where the caller
+/// stands, and may have no bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunPiece {
+    /// The call that watches the run.
+    pub call: u64,
+    /// Path of the file within the run: `events.jsonl`, or a console's `consoles/<attempt>/<name>.raw`.
+    pub path: String,
+    /// Where the bytes begin.
+    pub offset: u64,
+    /// The bytes, in base64.
+    pub data: String,
+}
