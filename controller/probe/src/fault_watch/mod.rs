@@ -29,6 +29,7 @@
 mod capture;
 mod fault_loop;
 mod fault_stand;
+mod halted_core;
 mod registers;
 mod stopped_core;
 mod telling;

@@ -3,8 +3,10 @@
 use jig_drivers::qemu::{Exceptions, Machine, TrapTaken};
 use jig_model::Cause;
 use jig_model::post_mortem::{FaultSighting, PostMortem};
+use jig_model::profile::MemoryRegion;
 use jig_model::protocol::{BoxFuture, DebugPort, DriverError, PostMortemRequest};
 
+use super::halted_core::stack_outside;
 use super::telling::told;
 use crate::debug_info::{exception_name, is_fault};
 use crate::fatal_halt::{FatalRanges, STACK_WORDS};
@@ -30,12 +32,20 @@ impl CurrentRegisters {
         self.machine.registers().await
     }
 
-    /// Tells whether the core may stand in a fatal function, or in what one has called. The core runs
-    /// meanwhile.
-    pub(super) async fn may_stand_in(&self, fatal: &FatalRanges) -> Result<bool, DriverError> {
+    /// Tells whether the core may stand in a fatal function, or in what one has called, or has a stack
+    /// in no memory. The core runs meanwhile.
+    pub(super) async fn may_have_halted(
+        &self,
+        fatal: Option<&FatalRanges>,
+        memory: &[MemoryRegion],
+    ) -> Result<bool, DriverError> {
         let Some(text) = self.read().await? else { return Ok(false) };
         let core = parse_register_dump(&text).or_else(|| parse_registers(&text));
         let Some(core) = core else { return Ok(false) };
+        if stack_outside(&core, memory).is_some() {
+            return Ok(true);
+        }
+        let Some(fatal) = fatal else { return Ok(false) };
         let register = |name| core.register(name).and_then(|value| u32::try_from(value).ok());
         let returns = ["pc", "lr", "ra"].into_iter().filter_map(register);
         let interrupted = exception_of(&core.registers).is_some_and(|number| number != 0);

@@ -5,6 +5,7 @@ use jig_model::post_mortem::PostMortem;
 use jig_model::protocol::PostMortemRequest;
 
 use super::fault_loop::{FaultMachine, FaultShape, FaultStand, Followed, follow};
+use super::halted_core::HaltedCore;
 use super::telling::{RequestSymbols, told_with};
 use super::trap_watch::{TrapFound, TrapShape};
 use crate::debug_info::exception_name;
@@ -75,16 +76,16 @@ pub(super) fn story_of(
     story
 }
 
-/// Tells of a core that has halted in a function of its system after a fatal error.
+/// Tells of a core that has halted for good.
 pub(super) fn halt_story(
-    function: &str,
+    halted: &HaltedCore,
     snapshot: &CoreSnapshot,
     image: &RequestSymbols,
     request: &PostMortemRequest,
 ) -> PostMortem {
     let mut story = told_with(image, snapshot, Why::Fault, request);
-    story.proves = Some(Cause::GuestPanic);
-    story.summary += &format!("; {function} is where the system waits after a fatal error");
+    story.proves = Some(halted.proves());
+    story.summary += &format!("; {}", halted.words());
     story
 }
 

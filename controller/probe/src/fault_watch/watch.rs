@@ -24,12 +24,13 @@ use tokio::sync::oneshot;
 use super::capture::{CortexM, capture_riscv};
 use super::fault_loop::{FaultStand, WATCHED};
 use super::fault_stand::{WatchPoints, standing_in_fault};
+use super::halted_core::{CodeAround, HaltedCore};
 use super::registers::{CurrentRegisters, at_end, sighting, suspicion};
 use super::stopped_core::{halt_story, story_of, trap_story};
 use super::telling::{RequestSymbols, told, told_with};
 use super::trap_watch::standing_in_trap;
 use crate::debug_info::{exception_name, is_fault, unwind};
-use crate::fatal_halt::{FatalRanges, fatal_function};
+use crate::fatal_halt::FatalRanges;
 use crate::post_mortem::Since;
 use crate::{CoreKind, CoreSnapshot, Why, parse_register_dump};
 
@@ -82,15 +83,20 @@ impl PartFactory for WatchedEmulator {
         let Some(power) = protocols.power.take() else { return Ok(protocols) };
         let (messages, inbox) = channel();
         let latest = Arc::<LatestLaunch>::default();
-        let watch =
-            FaultWatch { profile, core, machine: machine.clone(), latest: Arc::clone(&latest) };
+        let watched_profile = Arc::clone(&profile);
+        let watch = FaultWatch {
+            profile: watched_profile,
+            core,
+            machine: machine.clone(),
+            latest: Arc::clone(&latest),
+        };
         let started = thread::Builder::new()
             .name("jig-fault-watch".to_owned())
             .spawn(move || watch.run(&inbox));
         started.map_err(|error| {
             DriverError::new(Cause::RigUnhealthy, "start the fault watch").with_source(error)
         })?;
-        let handle = WatchHandle { messages: messages.clone(), registers, latest };
+        let handle = WatchHandle { messages: messages.clone(), registers, latest, profile };
         protocols.debug = Some(Box::new(handle));
         let watched = WatchedPower { inner: power, machine, messages: Some(messages) };
         protocols.power = Some(Box::new(watched));
@@ -144,6 +150,7 @@ struct WatchHandle {
     messages: Sender<Message>,
     registers: CurrentRegisters,
     latest: Arc<LatestLaunch>,
+    profile: Arc<BoardProfile>,
 }
 
 /// What is known of the latest launch, for callers that cannot wait for the thread.
@@ -191,8 +198,8 @@ impl DebugPort for WatchHandle {
             let WatchState::Reported(_) = self.latest.get() else { return Ok(None) };
             // Without the file, no function has a name.
             let fatal = std::fs::read(image).map(|elf| FatalRanges::of_image(&elf));
-            let Some(fatal) = fatal.ok().filter(|fatal| !fatal.is_empty()) else { return Ok(None) };
-            if !self.registers.may_stand_in(&fatal).await? {
+            let fatal = fatal.ok().filter(|fatal| !fatal.is_empty());
+            if !self.registers.may_have_halted(fatal.as_ref(), &self.profile.memory).await? {
                 return Ok(None);
             }
             let name = "a fatal error".to_owned();
@@ -605,28 +612,30 @@ impl FaultWatch {
         Ok(Some(story_of(shape, &snapshot, caught.as_ref(), &image, request)))
     }
 
-    /// Finds out whether a machine that is in no fault has halted after a fatal error: two looks find
-    /// its core in the same function. It stands afterwards.
+    /// Finds out whether a machine that is in no fault has halted for good: two looks find its core in
+    /// the same state. It stands afterwards.
     fn halted(
         &self,
         (core, channels): (&LaunchedCore, &mut DebugChannels),
         image: &RequestSymbols,
         request: &PostMortemRequest,
     ) -> Result<Option<PostMortem>, ChannelError> {
-        let Some(symbols) = &image.symbols else { return Ok(None) };
+        let symbols = image.symbols.as_ref();
         channels.gdb.stand()?;
         let look = |channels: &mut DebugChannels| -> Result<_, ChannelError> {
             let snapshot = core.capture(channels, &self.profile)?;
-            let frames = unwind(&snapshot, Some(symbols)).frames;
-            Ok(fatal_function(&frames).map(|name| (name.to_owned(), snapshot)))
+            let frames = unwind(&snapshot, symbols).frames;
+            let code = code_around(channels, &snapshot);
+            let halted = HaltedCore::of(&snapshot, &frames, code, &self.profile);
+            Ok(halted.map(|halted| (halted, snapshot)))
         };
         let Some((first, _)) = look(channels)? else { return Ok(None) };
         channels.gdb.resume(Packets::default())?;
         if channels.gdb.wait_while_it_runs(WATCHED)?.is_none() {
             channels.gdb.interrupt()?;
         }
-        let second = look(channels)?.filter(|(name, _)| *name == first);
-        Ok(second.map(|(name, snapshot)| halt_story(&name, &snapshot, image, request)))
+        let second = look(channels)?.filter(|(halted, _)| halted.is_still(&first));
+        Ok(second.map(|(halted, snapshot)| halt_story(&halted, &snapshot, image, request)))
     }
 
     /// Looks what became of the machine after its fault was caught; it stands afterwards.
@@ -649,6 +658,13 @@ impl FaultWatch {
             _ => Since::Standing,
         }
     }
+}
+
+/// Reads the code around the program counter of a stopped Cortex-M, where it can be read.
+fn code_around(channels: &mut DebugChannels, core: &CoreSnapshot) -> Option<CodeAround> {
+    let mut bytes = [0; 6];
+    let start = CodeAround::start(core)?;
+    channels.gdb.read_memory(start, &mut bytes).ok().map(|()| CodeAround::of(bytes))
 }
 
 /// The machine runs, and what its core does is not known.

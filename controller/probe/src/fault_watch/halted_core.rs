@@ -1,0 +1,182 @@
+//! Ways in which a core has halted for good though it is in no fault. Pure.
+//!
+//! # Design
+//! Besides the functions in which systems wait after a fatal error ([`crate::fatal_halt`]) two states
+//! are known from which no program goes on as it was meant to:
+//!
+//! - *an interrupt whose handler is an endless loop*, as the start files of most vendors have it for each
+//!   interrupt that a program does not handle;
+//! - *a stack pointer that lies in no memory of the board*, behind a recursion without end. The bus of
+//!   some boards ignores such accesses, so that no fault is ever taken.
+//!
+//! Neither is proof: a program may end its tests in an interrupt, and a profile may not list all memory.
+//! So nothing passes with them, and nothing fails.
+
+use jig_model::Cause;
+use jig_model::post_mortem::StackFrame;
+use jig_model::profile::{BoardProfile, MemoryRegion};
+
+use crate::debug_info::exception_name;
+use crate::fatal_halt::fatal_function;
+use crate::post_mortem::exception_of;
+use crate::{CoreKind, CoreSnapshot};
+
+/// A core that has halted for good.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum HaltedCore {
+    /// In a function where its system waits after a fatal error.
+    Fatal(String),
+    /// In a loop of few instructions, in the handler of an exception of this number.
+    HandlerLoop(u32),
+    /// With a stack pointer that lies in no memory of the board.
+    StackOutside(u32),
+}
+
+impl HaltedCore {
+    /// Tells how a stopped core has halted, by its chain of calls and by the code around its program
+    /// counter; nothing if it may go on.
+    pub(super) fn of(
+        core: &CoreSnapshot,
+        frames: &[StackFrame],
+        code: Option<CodeAround>,
+        profile: &BoardProfile,
+    ) -> Option<Self> {
+        if let Some(name) = fatal_function(frames) {
+            return Some(Self::Fatal(name.to_owned()));
+        }
+        let exception = exception_of(&core.registers).filter(|&number| number != 0);
+        if let Some(number) = exception.filter(|_| code.is_some_and(|code| code.loops())) {
+            return Some(Self::HandlerLoop(number));
+        }
+        stack_outside(core, &profile.memory).map(Self::StackOutside)
+    }
+
+    /// Tells whether it is the state of an earlier look. A stack without end has grown meanwhile.
+    pub(super) fn is_still(&self, first: &Self) -> bool {
+        self == first || matches!((self, first), (Self::StackOutside(_), Self::StackOutside(_)))
+    }
+
+    /// Returns what it proves.
+    pub(super) fn proves(&self) -> Cause {
+        match self {
+            Self::Fatal(_) => Cause::GuestPanic,
+            Self::HandlerLoop(_) | Self::StackOutside(_) => Cause::Unconfirmed,
+        }
+    }
+
+    /// Describes it.
+    pub(super) fn words(&self) -> String {
+        match self {
+            Self::Fatal(name) => format!("{name} is where the system waits after a fatal error"),
+            Self::HandlerLoop(number) => {
+                format!("the handler of {} is an endless loop", exception_name(*number))
+            }
+            Self::StackOutside(at) => format!(
+                "the stack pointer {at:#010x} lies in no memory of the profile (if the board has \
+                 memory there, add it to `memory`)"
+            ),
+        }
+    }
+}
+
+/// Returns the stack pointer of a core if it lies in no memory, and not just behind one.
+pub(super) fn stack_outside(core: &CoreSnapshot, memory: &[MemoryRegion]) -> Option<u32> {
+    // Addresses of a core that translates them say nothing.
+    if core.register("satp").is_some_and(|satp| satp != 0) || memory.is_empty() {
+        return None;
+    }
+    let stack = core.register("sp").and_then(|value| u32::try_from(value).ok())?;
+    let holds = |region: &MemoryRegion| {
+        u64::from(stack).checked_sub(region.start).is_some_and(|offset| offset <= region.size)
+    };
+    // A core that was never started has none.
+    (stack != 0 && !memory.iter().any(holds)).then_some(stack)
+}
+
+/// The halfwords of Thumb code before, at and behind a program counter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct CodeAround(pub(super) [u16; 3]);
+
+impl CodeAround {
+    /// Returns where the code around the program counter of a Cortex-M begins.
+    pub(super) fn start(core: &CoreSnapshot) -> Option<u32> {
+        let arm = !matches!(core.kind, CoreKind::Riscv32);
+        let pc = core.register("pc").filter(|_| arm)?;
+        u32::try_from(pc).ok()?.checked_sub(2)
+    }
+
+    /// Makes it of six bytes.
+    pub(super) fn of(bytes: [u8; 6]) -> Self {
+        let at = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
+        Self([at(0), at(2), at(4)])
+    }
+
+    /// Tells whether it is a branch to itself, also with one instruction that waits in front of it.
+    fn loops(self) -> bool {
+        /// `b .`
+        const SELF: u16 = 0xe7fe;
+        /// `b` to the halfword in front of it.
+        const BACK: u16 = 0xe7fd;
+        // `nop`, `yield`, `wfe`, `wfi`, `sev`; and `bkpt`.
+        let waits = |code: u16| code & 0xff0f == 0xbf00 || code & 0xff00 == 0xbe00;
+        match self.0 {
+            [_, SELF, _] => true,
+            [_, at, BACK] => waits(at),
+            [before, BACK, _] => waits(before),
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jig_model::profile::MemoryKind;
+
+    use super::*;
+    use crate::snapshot::RegisterValue;
+
+    fn core(sp: u32, satp: Option<u128>) -> CoreSnapshot {
+        let register = |name: &str, value| RegisterValue { name: name.into(), value, bits: 32 };
+        let mut registers = vec![register("sp", u128::from(sp))];
+        registers.extend(satp.map(|value| register("satp", value)));
+        CoreSnapshot { kind: CoreKind::Armv7m, registers, memory: Vec::new() }
+    }
+
+    #[test]
+    fn a_stack_pointer_below_the_memory_is_told() {
+        let region =
+            |start, size| MemoryRegion { name: "ram".into(), kind: MemoryKind::Ram, start, size };
+        let memory = [region(0x2000_0000, 0x1000), region(0x1000_0000, 0x100)];
+        for (sp, outside) in [
+            (0x2000_0000, false),
+            (0x2000_0ff8, false),
+            (0x2000_1000, false),
+            (0x2000_1008, true),
+            (0x1fff_fff8, true),
+            (0x1000_00f8, false),
+            (0, false),
+        ] {
+            let found = stack_outside(&core(sp, None), &memory);
+            assert_eq!(found, outside.then_some(sp), "{sp:#x}");
+        }
+        assert_eq!(stack_outside(&core(0x1fff_fff8, None), &[]), None);
+        assert_eq!(stack_outside(&core(0x1fff_fff8, Some(1 << 31)), &memory), None);
+        assert!(stack_outside(&core(0x1fff_fff8, Some(0)), &memory).is_some());
+    }
+
+    #[test]
+    fn loops_of_one_instruction_are_told() {
+        for (code, loops) in [
+            ([0x4770, 0xe7fe, 0x4770], true),
+            ([0x4770, 0xbf30, 0xe7fd], true),
+            ([0xbf30, 0xe7fd, 0x4770], true),
+            ([0xbe00, 0xe7fd, 0x4770], true),
+            ([0xbf00, 0xbf00, 0xe7fc], false),
+            ([0x6818, 0xe7fd, 0x4770], false),
+            ([0xe7fe, 0x4770, 0x4770], false),
+        ] {
+            assert_eq!(CodeAround(code).loops(), loops, "{code:04x?}");
+        }
+        assert_eq!(CodeAround::of([0x70, 0x47, 0xfe, 0xe7, 0, 0]).0, [0x4770, 0xe7fe, 0]);
+    }
+}
