@@ -133,7 +133,7 @@ mod tests {
     use jig_model::profile::MemoryKind;
 
     use super::*;
-    use crate::snapshot::RegisterValue;
+    use crate::RegisterValue;
 
     fn core(sp: u32, satp: Option<u128>) -> CoreSnapshot {
         let register = |name: &str, value| RegisterValue { name: name.into(), value, bits: 32 };
