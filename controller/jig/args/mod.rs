@@ -1,6 +1,7 @@
 //! The command line: parsed in [`low`], lowered to commands of the rig in [`command`], carried out
 //! in [`crate::commands`].
 
+mod access;
 mod command;
 mod common;
 mod console;
@@ -15,6 +16,7 @@ mod repair;
 mod rig_name;
 mod run;
 
+pub(crate) use access::*;
 pub(crate) use command::ms;
 pub(crate) use common::{Common, LogFormat, TargetArgs, own_name};
 pub(crate) use console::*;

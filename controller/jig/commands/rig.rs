@@ -80,7 +80,7 @@ impl OpenRig {
     /// Asks something of the leases of the rig.
     pub(crate) async fn lease(&self, order: LeaseOrder) -> Result<LeaseAnswer, Failure> {
         match self {
-            Self::Here(lab) => Ok(lab.catalogue().lease(lab.catalogue().user(), &order)?),
+            Self::Here(lab) => Ok(lab.catalogue().order_lease(&order)?),
             Self::There(rig) => Ok(rig.call(&OrderLease { order }).await?),
         }
     }

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use jig_model::chain;
-use nix::unistd::{Uid, User, geteuid};
+use jig_model::{Identity, chain};
+use jig_rig::identity::of_uid;
+use nix::unistd::{Uid, geteuid};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
@@ -84,11 +85,10 @@ impl Drop for RpcListener {
 }
 
 /// Names the user at the other end; none for another one than this process' and root.
-fn identity_of(stream: &UnixStream) -> Option<String> {
+fn identity_of(stream: &UnixStream) -> Option<Identity> {
     let peer = Uid::from_raw(stream.peer_cred().ok()?.uid());
     if peer != geteuid() && !peer.is_root() {
         return None;
     }
-    let user = User::from_uid(peer).ok().flatten();
-    Some(user.map_or_else(|| peer.to_string(), |user| user.name))
+    Some(of_uid(peer))
 }
