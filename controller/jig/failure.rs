@@ -1,5 +1,6 @@
 //! Why a command could not be carried out, ready to be shown.
 
+mod of_access;
 mod of_lab;
 mod of_lease;
 mod of_probe;

@@ -74,6 +74,8 @@ fn main() -> ExitCode {
         CliCommand::Rpc(args) => commands::rpc::rpc(&cli.common, args),
         CliCommand::Lease(command) => commands::lease::lease(&cli.common, &screen, command),
         CliCommand::Shell(args) => commands::lease::shell(&cli.common, &screen, args),
+        CliCommand::Access(command) => commands::access::access(&cli.common, &screen, command),
+        CliCommand::Audit(args) => commands::audit::audit(&cli.common, &screen, args),
         CliCommand::Boards => commands::boards::boards(&cli.common, &screen),
         CliCommand::Profile(command) => commands::profile::profile(&cli.common, &screen, command),
         CliCommand::Plan(command) => commands::plan::plan(&screen, command),

@@ -11,6 +11,7 @@
     reason = "a panic is a test's report"
 )]
 
+mod access;
 mod bad_input;
 mod board;
 mod capture_service;

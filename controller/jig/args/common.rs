@@ -9,6 +9,7 @@ pub(super) use jig_model::document::parse_duration as duration;
 use jig_model::document::{QuantityError, parse_size};
 use jig_model::lease::RigUser;
 use jig_model::{Fault, LeaseId, PlaceName};
+use jig_rig::identity::own_identity;
 
 use super::rig_name::RigName;
 use crate::failure::Failure;
@@ -80,7 +81,11 @@ impl Common {
             boards: self.boards.clone(),
             runs: self.runs.clone(),
             state: self.state.clone(),
-            user: RigUser { identity: own_name(), lease: self.lease.clone() },
+            user: RigUser {
+                identity: own_identity(),
+                lease: self.lease.clone(),
+                ..RigUser::default()
+            },
             ..LabConfig::default()
         }
     }

@@ -8,8 +8,10 @@ use clap::{
     Arg, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum, ValueHint,
 };
 use clap_complete::Shell;
-use jig_model::BoardId;
+use jig_model::identity::IdentityError;
+use jig_model::{BoardId, IdentityName};
 
+use super::access::{AccessCommand, AuditArgs};
 use super::common::{Common, size};
 use super::console::ConsoleArgs;
 use super::health::{DiscoverArgs, HealthArgs, RecoverArgs};
@@ -86,6 +88,11 @@ pub(crate) enum CliCommand {
     Lease(LeaseCommand),
     /// Have a place for yourself in a shell or for a command, which gives it back at its end
     Shell(ShellArgs),
+    /// Tell who may do what at which places
+    #[command(subcommand)]
+    Access(AccessCommand),
+    /// Show who used which place for what, and check that the log is whole
+    Audit(AuditArgs),
     /// List board profiles and places, and where each came from
     Boards,
     /// Prove that a place works, or recover it step by step until it does
@@ -171,9 +178,15 @@ pub(crate) struct RpcArgs {
     /// Speak on standard input and output
     #[arg(long, required = true)]
     pub(crate) stdio: bool,
-    /// As whom the caller acts, in records; this user without it
-    #[arg(long = "as", value_name = "NAME")]
-    pub(crate) identity: Option<String>,
+    /// As whom the caller acts: in access rules, leases, records and the audit log; this user without it
+    #[arg(long = "as", value_name = "NAME", value_parser = key_name)]
+    pub(crate) identity: Option<IdentityName>,
+}
+
+/// Reads the name of a key. One of a user of this host would be taken for that user.
+fn key_name(text: &str) -> Result<IdentityName, IdentityError> {
+    let name: IdentityName = text.parse()?;
+    if name.is_local() { Err(IdentityError::of(text)) } else { Ok(name) }
 }
 
 /// Arguments of `jig worker`.

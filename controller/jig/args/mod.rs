@@ -1,6 +1,7 @@
 //! The command line: parsed in [`low`], lowered to commands of the rig in [`command`], carried out
 //! in [`crate::commands`].
 
+mod access;
 mod command;
 mod common;
 mod console;
@@ -16,6 +17,7 @@ mod rig_name;
 mod run;
 mod serve;
 
+pub(crate) use access::*;
 pub(crate) use command::ms;
 pub(crate) use common::{Common, LogFormat, TargetArgs, own_name};
 pub(crate) use console::*;

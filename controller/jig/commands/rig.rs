@@ -8,6 +8,7 @@ use jig_model::command::{Command, EventSink, Refusal, Reply};
 use jig_model::lease::{LeaseAnswer, LeaseOrder};
 use jig_model::protocol::BoxFuture;
 use jig_model::{ConsoleName, Fault, PlaceName};
+use jig_rig::identity::own_identity;
 use jig_rig::store::host_name;
 use jig_rig::workflow::CancelToken;
 use jig_service::client::{Connect, Connected, GoesOn, RemoteRig, RemoteRigError};
@@ -85,7 +86,7 @@ impl OpenRig {
     /// Asks something of the leases of the rig.
     pub(crate) async fn lease(&self, order: LeaseOrder) -> Result<LeaseAnswer, Failure> {
         match self {
-            Self::Here(lab) => Ok(lab.catalogue().lease(lab.catalogue().user(), &order)?),
+            Self::Here(lab) => Ok(lab.catalogue().order_lease(&order)?),
             Self::There(rig) => Ok(rig.call(&OrderLease { order }).await?),
         }
     }
@@ -237,7 +238,7 @@ impl Connect for OwnConnect {
         let (near, far) = duplex(OWN_BUFFER);
         let (from, to) = split(far);
         // Ends with the other side.
-        tokio::spawn(serve(Arc::clone(&self.0), own_name(), from, to));
+        tokio::spawn(serve(Arc::clone(&self.0), own_identity(), from, to));
         let (from, to) = split(near);
         Box::pin(async { Ok(Connected { from: Box::new(from), to: Box::new(to) }) })
     }

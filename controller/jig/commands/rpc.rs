@@ -8,19 +8,20 @@ use std::sync::Arc;
 
 use jig_lab::Catalogue;
 use jig_model::{Fault, exit};
+use jig_rig::identity::{named, over_ssh, own_identity};
 use jig_rig::store::host_name;
 use jig_service::jobs::{JobStore, WorkerProgram};
 use jig_service::server::{FileStore, RigHost, serve};
 use tokio::io::{stdin, stdout};
 
 use super::runtime::until_signalled;
-use crate::args::{Common, RpcArgs, own_name};
+use crate::args::{Common, RpcArgs};
 use crate::failure::Failure;
 
 /// Serves one caller until it closes the connection.
 pub(crate) fn rpc(common: &Common, args: RpcArgs) -> Result<u8, Failure> {
     let host = Arc::new(rig_host(common)?);
-    let identity = args.identity.unwrap_or_else(own_name);
+    let identity = over_ssh(args.identity.map_or_else(own_identity, named));
     until_signalled(async |cancel| {
         tokio::select! {
             ended = serve(host, identity, stdin(), stdout()) => {

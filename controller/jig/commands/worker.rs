@@ -89,7 +89,7 @@ fn carry_out_job(common: &Common, screen: &Screen, folder: &Path) -> Result<Repl
     })?;
     let spec = job.spec().map_err(|error| Failure::of(error.fault(), &error))?;
     let JobSpec { command, by, lease, attached: _ } = spec;
-    let user = RigUser { identity: by, lease };
+    let user = RigUser { identity: by, lease, ..RigUser::default() };
     let refusal = |error: ProbeCommandError| Failure::from(error).into();
     let lab = Lab::open(&LabConfig { user, ..common.lab()? })?.refusing(refusal);
     let events = Arc::new(EventLines(screen.clone()));

@@ -52,7 +52,7 @@ impl From<CatalogueError> for Failure {
 }
 
 /// Adds where all names are found to a suggestion, which may be a question.
-fn with_list(help: &str) -> String {
+pub(super) fn with_list(help: &str) -> String {
     let joint = if help.ends_with('?') { "" } else { ";" };
     format!("{help}{joint} `jig boards` lists them")
 }
@@ -185,6 +185,8 @@ impl From<CommandError> for Failure {
             CommandError::Power(error) => error.into(),
             CommandError::Check(error) => error.into(),
             CommandError::Probe(error) => error.into(),
+            CommandError::Access(error) => error.into(),
+            CommandError::Audit(error) => error.into(),
             CommandError::Lease(error) => error.into(),
             CommandError::Hold(error) => error.into(),
         }

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use jig_model::access::AccessRight;
 use jig_model::profile::{BoardProfile, ConsoleKind};
 use jig_model::protocol::{BoxFuture, CheckReport, DriverFactory, HealthCheck};
 use jig_model::rig_file::{Canary, Place};
@@ -51,7 +52,10 @@ impl Lab {
     pub(crate) fn spares(&self, here: &BoundPlace) -> Result<Vec<BoundPlace>, CatalogueError> {
         let (place, board) = (&here.place, &here.profile);
         let others = self.catalogue.rig.places.iter().filter(|other| {
-            other.name != place.name && other.board == place.board && stands_in(other, place, board)
+            other.name != place.name
+                && other.board == place.board
+                && stands_in(other, place, board)
+                && self.catalogue.may(AccessRight::Use, &other.name)
         });
         others.map(|other| self.bind(&other.name)).collect()
     }

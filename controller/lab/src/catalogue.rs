@@ -19,7 +19,7 @@ mod surroundings;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -28,6 +28,7 @@ use jig_model::profile::{BoardProfile, FaultSetText, FaultSets};
 use jig_model::rig_file::{Canary, CaptureClient, Place, Rig, RigText};
 use jig_model::{BoardId, PlaceName, Problems};
 use jig_rig::health::HealthStore;
+use jig_rig::identity::groups_of;
 use jig_rig::leases::LeaseStore;
 use jig_rig::store::{Places, Retention, open_regular};
 
@@ -96,18 +97,18 @@ impl Catalogue {
         let profiles = profiles.into_iter().map(|p| (p.id.clone(), Arc::new(p))).collect();
         Ok(Self {
             profiles,
-            rig,
             rig_files,
             runs: config.runs.clone(),
             state: config.state.clone(),
-            user: config.user.clone(),
+            user: with_groups(&config.user, &rig),
+            rig,
             around,
         })
     }
 
     /// Finds a place and its board, with the consoles that it has there.
     pub fn place(&self, name: &PlaceName) -> Result<(Place, Arc<BoardProfile>), CatalogueError> {
-        let place = self.rig.place(name.as_str()).map_err(|unknown| {
+        let place = self.visible_place(name).map_err(|unknown| {
             let is_board = self.profiles.keys().any(|board| board.as_str() == name.as_str());
             let rig_file = self.rig_files.first().filter(|_| is_board).cloned();
             CatalogueError::UnknownPlace { unknown, rig_file }
@@ -237,6 +238,13 @@ impl Catalogue {
             keep_bytes: self.rig.runs.keep_size,
         }
     }
+}
+
+/// Finds out the groups of a user where a rule names one.
+fn with_groups(user: &RigUser, rig: &Rig) -> RigUser {
+    let names_groups = rig.access.name_groups() || rig.leases.names_groups();
+    let groups = if names_groups { groups_of(&user.identity.name) } else { BTreeSet::new() };
+    RigUser { groups, ..user.clone() }
 }
 
 /// The boards that can be read, and the problems of those that cannot.

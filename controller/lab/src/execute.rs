@@ -12,17 +12,19 @@ use jig_model::command::{
 };
 use jig_model::plan::{Plan, default_plan};
 use jig_model::{ConsoleName, Fault, Problems, RunEvent, RunId};
+use jig_rig::audit::AuditError;
 use jig_rig::console::ConsoleHandle;
 use jig_rig::leases::LeaseError;
 use jig_rig::session::{Extent, Observer, SessionRequest};
 use jig_rig::workflow::CancelToken;
 use tokio::sync::mpsc;
 
+use crate::audit::AuditedEvents;
 use crate::beside::BoundPlace;
 use crate::console_name::beside_primary;
 use crate::coverage::measured;
 use crate::{
-    AttachError, CatalogueError, CheckError, HoldError, Lab, NoConsole, NoCoverage,
+    AccessError, AttachError, CatalogueError, CheckError, HoldError, Lab, NoConsole, NoCoverage,
     PowerCommandError, ProbeCommandError, RunError,
 };
 
@@ -67,6 +69,12 @@ pub enum CommandError {
     /// Another user has a lease for the place, or that of the command has ended.
     #[error(transparent)]
     Lease(#[from] LeaseError),
+    /// The user has not the right.
+    #[error(transparent)]
+    Access(#[from] AccessError),
+    /// It cannot be noted in the audit log, and comes from elsewhere.
+    #[error(transparent)]
+    Audit(#[from] AuditError),
     /// The board was not held, or not reached where another process holds it.
     #[error(transparent)]
     Hold(#[from] HoldError),
@@ -85,6 +93,8 @@ impl CommandError {
             Self::Check(error) => error.fault(),
             Self::Probe(error) => error.fault(),
             Self::Lease(error) => error.fault(),
+            Self::Access(error) => error.fault(),
+            Self::Audit(error) => error.fault(),
             Self::Hold(error) => error.fault(),
         }
     }
@@ -119,7 +129,21 @@ impl Lab {
         events: Arc<dyn EventSink>,
         cancel: CancelToken,
     ) -> Result<Reply, CommandError> {
-        let permit = self.permit(&command, &*events, &cancel).await?;
+        let catalogue = self.catalogue();
+        let basis = catalogue.authorise(&command).inspect_err(|error| {
+            catalogue.note_refused(&command, error.to_string());
+        })?;
+        let permit = self.permit(&command, &*events, &cancel).await.inspect_err(|error| {
+            catalogue.note_refused(&command, error.to_string());
+        })?;
+        // Of a place that is not there nothing is noted; the command says so.
+        let events = match basis {
+            Some(basis) => {
+                let line = catalogue.note_accepted(&command, basis.to_string(), permit.noted())?;
+                AuditedEvents::of(catalogue, &command, line, permit.noted(), events)
+            }
+            None => events,
+        };
         // The future of a whole run: the stack of a thread holds it once, not once for each caller.
         let work = Box::pin(self.carry_out(command, input, Arc::clone(&events), cancel.clone()));
         permit.during(work, &*events, &cancel).await

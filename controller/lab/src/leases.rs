@@ -9,7 +9,6 @@
 //! *A lease does not end while a command runs under it.* The command renews it; if another user has
 //! ended it, the command is cancelled.
 
-use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
@@ -17,9 +16,9 @@ use std::time::Duration;
 use jig_model::command::{AttachInput, Command, CommandEvent, EventSink, PowerAction};
 use jig_model::lease::{
     LeaseAnswer, LeaseAsk, LeaseNamed, LeaseOrder, LeaseState, LeaseView, PlaceSelector,
-    PlaceTraits, RigUser,
 };
 use jig_model::{LeaseId, PlaceName, chain};
+use jig_rig::audit::AuditLease;
 use jig_rig::health::{HealthState, HealthStore};
 use jig_rig::leases::{
     Admission, Fitness, LeasablePlace, LeaseError, LeaseStore, RigLeases, has_leases, new_lease_id,
@@ -49,12 +48,10 @@ const LONGEST_LOOK: Duration = Duration::from_millis(250);
 const RUN_WAIT: Duration = Duration::from_secs(30);
 
 impl Catalogue {
-    /// Answers what a user asks of the leases. Waits for the disk and for other processes.
-    ///
-    /// # Errors
-    /// It is refused, or the store cannot be used.
-    pub fn lease(&self, user: &RigUser, order: &LeaseOrder) -> Result<LeaseAnswer, LeaseError> {
-        self.with_leases(|leases| leases.answer(user, order))
+    /// Answers what the user asks of the leases, who is known to have the right. Waits for the disk and
+    /// for other processes.
+    pub(crate) fn answer_lease(&self, order: &LeaseOrder) -> Result<LeaseAnswer, LeaseError> {
+        self.with_leases(|leases| leases.answer(self.user(), order))
     }
 
     /// Tells whether the user of this process may use a place now; `lock` tells that no other process
@@ -80,15 +77,15 @@ impl Catalogue {
         let store = LeaseStore::open(&self.lease_store())?;
         let (locks, places) = (self.places(), self.leasable());
         let policy = &self.rig.leases;
-        work(&RigLeases { store: &store, locks: &locks, policy, places: &places })
+        let access = &self.rig.access;
+        work(&RigLeases { store: &store, locks: &locks, policy, places: &places, access })
     }
 
     /// Lists the places with what they are selected by and how well they would do.
-    fn leasable(&self) -> Vec<LeasablePlace> {
+    pub(crate) fn leasable(&self) -> Vec<LeasablePlace> {
         // Without the notes nothing is known against a place.
         let health = HealthStore::open(&self.health_store()).ok();
         let places = self.rig.places.iter().filter_map(|place| {
-            let profile = self.profiles.get(&place.board)?;
             let now = health
                 .as_ref()
                 .and_then(|store| store.of_by(&health_policy(place), &place.name).ok());
@@ -97,25 +94,7 @@ impl Catalogue {
                 Some(state) if state.usable() => Fitness::Suspect,
                 Some(_) => Fitness::OutOfService,
             };
-            let emulated = place.is_emulated();
-            let parts = [
-                ("probe", place.has_probe()),
-                ("power", emulated || place.power.is_some()),
-                ("console", emulated || !place.consoles.is_empty()),
-                ("network", place.network.tcp.is_some() || place.network.ssh.is_some()),
-                ("canary", place.canary.is_some()),
-            ];
-            let parts: BTreeSet<&'static str> =
-                parts.into_iter().filter(|(_, has)| *has).map(|(part, _)| part).collect();
-            let traits = PlaceTraits {
-                place: place.name.clone(),
-                board: place.board.clone(),
-                arch: profile.arch,
-                chip: place.probe.as_ref().and_then(|p| p.chip.clone()).or(profile.chip.clone()),
-                tags: place.tags.clone(),
-                parts,
-                emulated,
-            };
+            let traits = self.traits(place)?;
             Some(LeasablePlace { traits, fitness })
         });
         places.collect()
@@ -213,6 +192,8 @@ pub(crate) struct Permit<'l> {
     lab: &'l Lab,
     /// The lease that it runs under.
     lease: Option<LeaseId>,
+    /// Its token.
+    token: u64,
     /// Whether the lease is the command's own, and ends with it.
     own: bool,
 }
@@ -225,7 +206,7 @@ impl Lab {
         events: &dyn EventSink,
         cancel: &CancelToken,
     ) -> Result<Permit<'_>, LeaseError> {
-        let none = Permit { lab: self, lease: None, own: false };
+        let none = Permit { lab: self, lease: None, token: 0, own: false };
         let Claim::Use(wait) = claim(command) else { return Ok(none) };
         let (place, catalogue) = (command.place(), self.catalogue());
         if catalogue.rig.place(place.as_str()).is_err() {
@@ -234,8 +215,8 @@ impl Lab {
         }
         let refused = match catalogue.admission(place, None) {
             Ok(Admission::Free) => return Ok(none),
-            Ok(Admission::Own { id, .. }) => {
-                return Ok(Permit { lab: self, lease: Some(id), own: false });
+            Ok(Admission::Own { id, token }) => {
+                return Ok(Permit { lab: self, lease: Some(id), token, own: false });
             }
             Err(refused) => refused,
         };
@@ -253,18 +234,29 @@ impl Lab {
             by_id: false,
             kept: true,
         };
-        let order = |order| std::future::ready(catalogue.lease(catalogue.user(), &order));
+        let order = |order| std::future::ready(catalogue.answer_lease(&order));
         let got = acquire(ask, wait, cancel, order, |lease| {
             if let LeaseState::Queued { position, .. } = lease.state {
                 let holder = format!("others; position {position} in the queue");
                 events.event(CommandEvent::Waiting { place: place.clone(), holder });
             }
         });
-        Ok(Permit { lab: self, lease: Some(got.await?.id), own: true })
+        let got = got.await?;
+        let token = match got.state {
+            LeaseState::Active { token, .. } => token,
+            LeaseState::Queued { .. } | LeaseState::Ended { .. } => 0,
+        };
+        Ok(Permit { lab: self, lease: Some(got.id), token, own: true })
     }
 }
 
 impl Permit<'_> {
+    /// Returns the lease that the command runs under, for the audit log.
+    pub(crate) fn noted(&self) -> Option<AuditLease> {
+        let id = self.lease.clone()?;
+        Some(AuditLease { id, token: self.token })
+    }
+
     /// Carries out a command, and cancels it if the lease that it runs under is ended by another user.
     pub(crate) async fn during<R>(
         &self,
@@ -313,7 +305,7 @@ impl Drop for Permit<'_> {
             false => self.renew(lease, None),
             true => {
                 let release = LeaseOrder::Release(LeaseNamed::Lease(lease.clone()));
-                catalogue.lease(catalogue.user(), &release).map(drop)
+                catalogue.answer_lease(&release).map(drop)
             }
         };
         match given_back {

@@ -5,7 +5,9 @@
 //! no signal handler and no runtime of its own.** Every future runs on the caller's runtime and
 //! ends with the caller's [`CancelToken`](jig_rig::workflow::CancelToken).
 
+mod access;
 mod attach;
+mod audit;
 mod beside;
 mod bind;
 mod capture_requests;
@@ -33,7 +35,9 @@ use jig_drivers::power::{AskHuman, NoHuman};
 use jig_model::chain;
 use jig_model::command::Refusal;
 
+pub use self::access::AccessError;
 pub use self::attach::AttachError;
+pub use self::audit::LeaseOrderError;
 pub use self::bind::BindError;
 pub use self::capture_requests::ClientRequests;
 pub use self::catalogue::{

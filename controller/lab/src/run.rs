@@ -171,7 +171,8 @@ impl Lab {
             Some(store) if !recovers => in_service(store, &here.place)?,
             health => health,
         };
-        let store = RunStore::new(self.catalogue.runs_dir());
+        let by = self.catalogue.user().identity.clone();
+        let store = RunStore::new(self.catalogue.runs_dir()).by(by);
         sweep(&store, events);
         let faults = Faults::of(inject, &here.place, &here.profile, &self.program)
             .map_err(RunError::Inject)?;

@@ -4,6 +4,7 @@
 //! environment, spawns nothing, and knows no async runtime. Everything in it can
 //! be built and compared in a unit test.
 
+pub mod access;
 pub mod capture_service;
 pub mod cause;
 pub mod command;
@@ -14,6 +15,7 @@ pub mod document;
 pub mod event;
 pub mod exit;
 pub mod fault;
+pub mod identity;
 pub mod image;
 pub mod known_good;
 pub mod lease;
@@ -37,6 +39,7 @@ pub use cause::{Cause, VerdictKind};
 pub use diagnostic::{LocatedProblem, Problem, Problems};
 pub use event::{Purpose, RunEvent, StampedEvent};
 pub use fault::{Fault, chain};
+pub use identity::{Identity, IdentityName};
 pub use name::{
     ActionName, BoardId, ClassName, ConsoleName, DeviceName, LeaseId, NameError, PlaceName, RunId,
     TagName,

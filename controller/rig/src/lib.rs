@@ -4,10 +4,12 @@
 //! `jig_model`; this crate imports no driver and prints nothing.
 
 pub mod attempt;
+pub mod audit;
 pub mod capture_service;
 pub mod console;
 pub mod database;
 pub mod health;
+pub mod identity;
 pub mod judge;
 pub mod leases;
 pub mod report;

@@ -75,7 +75,7 @@ impl BoardList {
         let health = KnownHealth::read(catalogue);
         let features = |profile: &BoardProfile| profile.features.iter().cloned().collect();
         let near = |origin: &str| catalogue.near(origin).to_owned();
-        let places = catalogue.rig.places.iter().filter_map(|place| {
+        let places = catalogue.visible_places().filter_map(|place| {
             let profile = catalogue.profiles.get(&place.board)?;
             Some(ListedPlace {
                 name: place.name.clone(),

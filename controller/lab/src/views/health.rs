@@ -58,7 +58,7 @@ impl HealthList {
     ) -> Result<Self, RigViewError> {
         let places = match place {
             Some(name) => vec![catalogue.place(name)?.0],
-            None => catalogue.rig.places.clone(),
+            None => catalogue.visible_places().cloned().collect(),
         };
         let store = HealthStore::open(&catalogue.health_store())?;
         let now = Timestamp::now();

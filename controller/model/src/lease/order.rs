@@ -2,21 +2,30 @@
 //!
 //! Times are those of the clock of the rig's host.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::PlaceSelector;
-use crate::{ClassName, LeaseId, PlaceName};
+use crate::{ClassName, Identity, LeaseId, PlaceName};
 
 /// As whom a command uses the rig.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RigUser {
-    /// The user of the host, or the name that an SSH key is limited to. May hold any text.
-    pub identity: String,
+    /// Who uses it.
+    pub identity: Identity,
+    /// The groups of a user of the rig's host, where a rule needs them; none for others.
+    pub groups: BTreeSet<String>,
     /// The lease that the command names; any lease of this identity if none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<LeaseId>,
+}
+
+impl RigUser {
+    /// Returns by what name leases belong to the user.
+    pub fn owner(&self) -> String {
+        self.identity.name.to_string()
+    }
 }
 
 /// Something that is asked of the leases of a rig.
@@ -119,7 +128,7 @@ pub enum LeaseAnswer {
 pub struct LeaseView {
     /// Its id.
     pub id: LeaseId,
-    /// Whose it is. May hold any text.
+    /// Whose it is: the name of an identity. One of an older program may hold any text.
     pub owner: String,
     /// Which places would do.
     pub need: PlaceSelector,

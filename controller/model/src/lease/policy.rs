@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::RigUser;
 use crate::ClassName;
+use crate::identity::IdentityPattern;
 
 /// Users who are treated alike.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -13,8 +15,8 @@ pub struct LeaseClass {
     pub name: ClassName,
     /// Higher ones go first.
     pub priority: i32,
-    /// Identities that belong to it: exact, or `*` at the end for any ending.
-    pub members: Vec<String>,
+    /// Identities that belong to it.
+    pub members: Vec<IdentityPattern>,
     /// Whether a lease of it may be ended for one of a higher class while no command runs under it.
     pub yields: bool,
     /// How long a lease may last in all, unless a process keeps it.
@@ -45,7 +47,8 @@ impl Default for LeasePolicy {
             longest: None,
         };
         let engineer = class("engineer", 10);
-        let ci = LeaseClass { members: vec!["ci".to_owned(), "ci-*".to_owned()], ..class("ci", 0) };
+        let members = ["ci", "ci-*"].into_iter().filter_map(|member| member.parse().ok()).collect();
+        let ci = LeaseClass { members, ..class("ci", 0) };
         Self {
             ttl: Duration::from_secs(30 * 60),
             ageing: Duration::from_secs(60),
@@ -56,20 +59,20 @@ impl Default for LeasePolicy {
 
 impl LeasePolicy {
     /// Returns the class of a user.
-    pub fn class_of(&self, identity: &str) -> Option<&LeaseClass> {
-        let has = |class: &&LeaseClass| class.members.iter().any(|member| fits(member, identity));
+    pub fn class_of(&self, user: &RigUser) -> Option<&LeaseClass> {
+        let means = |member: &IdentityPattern| member.fits(&user.identity.name, &user.groups);
+        let has = |class: &&LeaseClass| class.members.iter().any(means);
         self.classes.iter().find(has).or(self.classes.first())
+    }
+
+    /// Tells whether a class has a group among its members.
+    pub fn names_groups(&self) -> bool {
+        let mut members = self.classes.iter().flat_map(|class| &class.members);
+        members.any(|member| member.group().is_some())
     }
 
     /// Finds a class by its name.
     pub fn class(&self, name: &ClassName) -> Option<&LeaseClass> {
         self.classes.iter().find(|class| class.name == *name)
-    }
-}
-
-fn fits(member: &str, identity: &str) -> bool {
-    match member.strip_suffix('*') {
-        Some(start) => identity.starts_with(start),
-        None => member == identity,
     }
 }

@@ -39,6 +39,20 @@ pub struct Plan {
     pub origin: String,
 }
 
+impl Plan {
+    /// Tells whether an action runs a program of the rig's host, or reads a file there: an image that
+    /// the plan names itself.
+    pub fn reaches_host(&self) -> bool {
+        let steps = self.stages.iter().flat_map(|stage| &stage.steps);
+        let mut actions = steps.flat_map(|step| &step.behaviors).flat_map(|b| &b.actions);
+        actions.any(|action| match &action.kind {
+            ActionKind::HostCommand { .. } => true,
+            ActionKind::Deploy { image } => image.is_some(),
+            _ => false,
+        })
+    }
+}
+
 /// What a plan needs of a board. Empty sets ask for nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Requirements {

@@ -52,18 +52,18 @@ fn lower_class(
         findings.add("rig::lease-priority", priority.at(), "no priority is that high or low", help);
     }
     let members = raw.members.map(|list| list.value).unwrap_or_default();
-    for member in &members {
-        let name = member.value.strip_suffix('*').unwrap_or(&member.value);
-        if member.value.is_empty() || name.contains('*') {
-            let message = format!("{:?} is no user", member.value);
+    let members = members.into_iter().filter_map(|member| {
+        let bad = |error: crate::identity::IdentityError| {
             let help = "write a name, or the start of names with one `*` behind it";
-            findings.add("rig::lease-member", member.at(), message, help);
-        }
-    }
+            findings.add("rig::lease-member", member.at(), error.to_string(), help);
+        };
+        member.value.parse().map_err(bad).ok()
+    });
+    let members = members.collect();
     Some(LeaseClass {
         name: name.value,
         priority: raw.priority.map_or(0, |priority| priority.value),
-        members: members.into_iter().map(|member| member.value).collect(),
+        members,
         yields: raw.yields.is_some_and(|yields| yields.value),
         longest: time(raw.longest, "longest", &TIME, findings),
     })

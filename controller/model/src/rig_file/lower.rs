@@ -8,9 +8,10 @@ use std::time::Duration;
 use super::power::Devices;
 use super::raw::{RawCanary, RawEmulator, RawHub, RawPlace, RawProbe, RawRig, RawRuns};
 use super::{
-    Canary, CaptureLimits, EmulatorPart, Hub, Network, Place, ProbePart, Rig, RunStorage, capture,
-    checks, console_transports, flasher, leases, power, reset,
+    Canary, CaptureLimits, EmulatorPart, Hub, Network, Place, ProbePart, Rig, RunStorage, access,
+    capture, checks, console_transports, flasher, leases, power, reset,
 };
+use crate::access::AccessRule;
 use crate::document::{Findings, Located, document_schema, open};
 use crate::lease::LeasePolicy;
 use crate::power::{PowerDevice, RawPower, SECRET};
@@ -63,6 +64,7 @@ struct LoweredFile {
     runs: Option<RunStorage>,
     capture: Option<CaptureLimits>,
     leases: Option<LeasePolicy>,
+    access: Vec<AccessRule>,
 }
 
 impl Rig {
@@ -81,7 +83,8 @@ impl Rig {
         let mut problems = Vec::new();
         for file in files {
             match parse_file(file, &devices, profiles, &mut earlier) {
-                Ok(LoweredFile { places, power, hubs, runs, capture, leases }) => {
+                Ok(LoweredFile { places, power, hubs, runs, capture, leases, access }) => {
+                    rig.access.rules.extend(access);
                     rig.places.extend(places);
                     rig.hubs.extend(hubs);
                     rig.power.extend(power);
@@ -145,6 +148,9 @@ fn parse_file(
             once(&leases, origin, &mut earlier.leases, "rig::leases-twice", &findings);
             leases::lower(leases.value, &findings)
         });
+        let access = raw.value.access.map(|list| list.value).unwrap_or_default().into_iter();
+        let access: Vec<Option<AccessRule>> =
+            access.map(|rule| access::lower(rule, (origin, text), &findings)).collect();
         let places = raw.value.place.map(|list| list.value).unwrap_or_default();
         let places: Vec<Option<Place>> = places
             .into_iter()
@@ -184,6 +190,7 @@ fn parse_file(
             runs,
             capture,
             leases,
+            access: access.into_iter().collect::<Option<_>>()?,
         })
     });
     findings.finish(KIND, origin, text, lowered)

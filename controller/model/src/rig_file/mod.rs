@@ -8,6 +8,7 @@
 //! Refuses to look anything up: texts and their origins are handed in, the main file first
 //! and drop-ins after it.
 
+mod access;
 mod capture;
 mod checks;
 mod console_transports;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::power::RawPlacePower;
 use super::raw_parts::{RawFlasher, RawReset};
+use crate::access::AccessRight;
 use crate::debug::WireProtocol;
 use crate::document::{ByteSize, Located};
 use crate::pattern::Pattern;
@@ -29,6 +30,20 @@ toml_table! {
         capture: RawCapture = optional,
         /// Who goes first where several users want a place, and for how long.
         leases: RawLeases = optional,
+        /// Who may do what at which places. Without a rule, all may do all.
+        access: Vec<Located<RawAccess>> = optional,
+    }
+
+    /// Gives rights to identities at places. Rules only give: their order means nothing.
+    pub(super) struct RawAccess {
+        /// To whom: the name of a key ("ci", "ci-*"), a user ("unix:alice", "unix:*") or a group of
+        /// users ("group:lab") of this host.
+        identity: Vec<Located<String>> = required,
+        /// Which rights: "see", "use", "power", "flash", "administer".
+        may: Vec<Located<AccessRight>> = required,
+        /// Where: places, boards, or terms that all have to fit, such as "tag=radio,has=probe". Each
+        /// place if missing.
+        places: Vec<Located<String>> = optional,
     }
 
     /// Who goes first where several users want a place, and for how long.
@@ -48,7 +63,8 @@ toml_table! {
         name: ClassName = required,
         /// Higher ones go first, from -1000 to 1000; 0 if missing.
         priority: i32 = optional,
-        /// The users: names as in `jig lease ls`, or with `*` at the end for any ending.
+        /// The users: names as in `jig lease ls` ("ci", "unix:alice"), with `*` at the end for any
+        /// ending, or "group:lab".
         members: Vec<Located<String>> = optional,
         /// Whether a lease may be ended for one of a class with a higher priority, while no command
         /// runs under it; false if missing.

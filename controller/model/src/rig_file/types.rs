@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::{ConsoleTransport, EmulatorPart, FlasherPart, ProbePart, ResetPart};
+use crate::access::AccessRules;
 use crate::document::did_you_mean;
 use crate::lease::LeasePolicy;
 use crate::pattern::Pattern;
@@ -29,6 +30,8 @@ pub struct Rig {
     pub capture: CaptureLimits,
     /// Who goes first where several users want a place.
     pub leases: LeasePolicy,
+    /// Who may do what at which places.
+    pub access: AccessRules,
 }
 
 /// A hub whose own power can be switched.

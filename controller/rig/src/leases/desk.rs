@@ -1,12 +1,17 @@
 //! What users of a rig may ask of its leases, with what the rig knows at that moment.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
-use jig_model::PlaceName;
-use jig_model::lease::{LeaseAnswer, LeaseNamed, LeaseOrder, LeasePolicy, LeasedPlace, RigUser};
+use jig_model::access::{AccessQuestion, AccessRight, AccessRules};
+use jig_model::lease::{
+    LeaseAnswer, LeaseNamed, LeaseOrder, LeasePolicy, LeasedPlace, PlaceTraits, RigUser,
+};
+use jig_model::{IdentityName, PlaceName};
 
 use super::row::time;
 use super::{Admission, LeasablePlace, LeaseError, LeaseStore, LeaseTable};
+use crate::identity::groups_of;
 use crate::store::{PlaceLock, Places};
 
 /// The leases of a rig as its rig file describes it now.
@@ -20,6 +25,8 @@ pub struct RigLeases<'r> {
     pub policy: &'r LeasePolicy,
     /// The places.
     pub places: &'r [LeasablePlace],
+    /// Who may use which of them.
+    pub access: &'r AccessRules,
 }
 
 impl RigLeases<'_> {
@@ -41,7 +48,8 @@ impl RigLeases<'_> {
             let id = match order {
                 LeaseOrder::List => return Ok(self.list(table, now)),
                 LeaseOrder::Ask(ask) => {
-                    table.ask(now, user, ask, self.policy, self.places)?;
+                    let own = self.usable_by(user);
+                    table.ask(now, user, ask, self.policy, &own)?;
                     ask.lease.clone()
                 }
                 LeaseOrder::Poll(named) => {
@@ -83,7 +91,7 @@ impl RigLeases<'_> {
         let named: Vec<_> = user.lease.iter().collect();
         let admission = self.store.change(&named, |table, now| {
             table.expire(now, self.places);
-            table.admission(now, user, place)
+            table.admission(now, user, place, &|owner, at| self.may_use(owner, at))
         })?;
         if let (Admission::Own { id, token }, Some(lock)) = (&admission, lock) {
             let seen = lock.pass_fence(*token)?;
@@ -112,10 +120,35 @@ impl RigLeases<'_> {
     }
 
     fn grant(&self, table: &mut LeaseTable, now: i64) {
-        table.grant(now, self.policy, self.places, |place| match self.locks.holder(place) {
+        let may = |owner: &str, at: &PlaceTraits| self.may_use(owner, at);
+        table.grant(now, self.policy, self.places, &may, |place| match self.locks.holder(place) {
             Ok(None) => Some(self.locks.fence(place)),
             Ok(Some(_)) | Err(_) => None,
         });
+    }
+
+    /// Tells whether the owner of a lease may use a place. Rules may have changed since it was asked for.
+    fn may_use(&self, owner: &str, place: &PlaceTraits) -> bool {
+        if self.access.rules.is_empty() {
+            return true;
+        }
+        // One of an older program may have any text as its owner.
+        let Ok(name) = owner.parse::<IdentityName>() else { return false };
+        let groups = if self.access.name_groups() { groups_of(&name) } else { BTreeSet::new() };
+        let right = Some(AccessRight::Use);
+        self.access
+            .decide(&AccessQuestion { name: &name, groups: &groups, right, place })
+            .is_allowed()
+    }
+
+    /// Lists the places that a user may use.
+    fn usable_by(&self, user: &RigUser) -> Vec<LeasablePlace> {
+        let (name, groups, right) = (&user.identity.name, &user.groups, Some(AccessRight::Use));
+        let usable = self.places.iter().filter(|at| {
+            let place = &at.traits;
+            self.access.decide(&AccessQuestion { name, groups, right, place }).is_allowed()
+        });
+        usable.cloned().collect()
     }
 
     fn list(&self, table: &LeaseTable, now: i64) -> LeaseAnswer {

@@ -6,12 +6,17 @@ use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use jig_model::lease::{LeaseAsk, LeaseEnd, LeaseNamed, LeasePolicy, LeaseView, RigUser};
+use jig_model::lease::{
+    LeaseAsk, LeaseEnd, LeaseNamed, LeasePolicy, LeaseView, PlaceTraits, RigUser,
+};
 use jig_model::{LeaseId, PlaceName};
 
 use super::error::{MOST_QUEUED, MOST_QUEUED_IN_ALL};
 use super::row::{LeaseRow, LeaseStage, PlaceRow};
 use super::{LeasablePlace, LeaseError};
+
+/// Tells whether the owner of a lease may use a place.
+pub(super) type MayUse<'m> = &'m dyn Fn(&str, &PlaceTraits) -> bool;
 
 /// How long a queued lease stays in the queue without being asked for: many times the pause of a
 /// waiting process, and less than a person waits before asking why nothing moves.
@@ -86,7 +91,7 @@ impl LeaseTable {
             let names = fitting.iter().map(|at| at.name().clone());
             return Err(LeaseError::OutOfService(names.collect()));
         }
-        let own = policy.class_of(&user.identity);
+        let own = policy.class_of(user);
         let class = match &ask.class {
             None => own,
             Some(name) => Some(policy.class(name).ok_or(LeaseError::NoClass(name.clone()))?),
@@ -95,7 +100,7 @@ impl LeaseTable {
         let (Some(class), Some(own)) = (class, own) else { return Err(LeaseError::QueueFull) };
         if class.priority > own.priority {
             let (asked, own) = (class.name.clone(), own.name.clone());
-            return Err(LeaseError::AboveOwn { asked, own, identity: user.identity.clone() });
+            return Err(LeaseError::AboveOwn { asked, own, identity: user.owner() });
         }
         let ttl_ms = ask.ttl_ms.unwrap_or_else(|| {
             let usual = class.longest.map_or(policy.ttl, |longest| longest.min(policy.ttl));
@@ -110,14 +115,14 @@ impl LeaseTable {
             return Err(LeaseError::TooLong { class: class.name.clone(), longest: limit });
         }
         let queued = self.leases.iter().filter(|row| row.is_queued());
-        let of_user = queued.clone().filter(|row| row.owner == user.identity).count();
+        let of_user = queued.clone().filter(|row| row.owner == user.owner()).count();
         if of_user >= MOST_QUEUED || queued.count() >= MOST_QUEUED_IN_ALL {
             return Err(LeaseError::QueueFull);
         }
         let short = |text: &String| text.chars().take(MOST_COMMENT).collect();
         self.leases.push(LeaseRow {
             id: ask.lease.clone(),
-            owner: user.identity.clone(),
+            owner: user.owner(),
             need: ask.need.clone(),
             class: class.name.clone(),
             priority: class.priority,
@@ -157,22 +162,25 @@ impl LeaseTable {
         }
     }
 
-    /// Gives places to those who wait, in their order. `idle` tells whether no process uses a place,
+    /// Gives places to those who wait, in their order, where they may use them. `idle` tells whether no process uses a place,
     /// and then the highest token that the place has seen; it is asked for a place at most once.
     pub(super) fn grant(
         &mut self,
         now: i64,
         policy: &LeasePolicy,
         places: &[LeasablePlace],
+        may: MayUse<'_>,
         mut idle: impl FnMut(&PlaceName) -> Option<u64>,
     ) {
         let mut answers: BTreeMap<PlaceName, Option<u64>> = BTreeMap::new();
         let mut idle =
             |place: &PlaceName| *answers.entry(place.clone()).or_insert_with(|| idle(place));
         for number in self.order(now, policy) {
-            let need = self.leases[number].need.clone();
-            let mut fitting: Vec<&LeasablePlace> =
-                places.iter().filter(|at| at.is_usable() && need.fits(&at.traits)).collect();
+            let row = &self.leases[number];
+            let fits = |at: &&LeasablePlace| {
+                at.is_usable() && row.need.fits(&at.traits) && may(&row.owner, &at.traits)
+            };
+            let mut fitting: Vec<&LeasablePlace> = places.iter().filter(fits).collect();
             // The healthiest first, then the one that has rested longest.
             fitting.sort_by_key(|at| {
                 let used = self.places.get(at.name()).map_or(0, |row| row.used);
@@ -286,17 +294,18 @@ impl LeaseTable {
         let holder = self.holder(place).ok_or_else(|| LeaseError::NotLeased(place.clone()))?;
         let row = &mut self.leases[holder];
         let why: String = why.chars().take(MOST_COMMENT).collect();
-        let by = user.identity.clone();
+        let by = user.owner();
         end(&mut self.places, row, now, LeaseEnd::Stolen { by, why });
         Ok(row.id.clone())
     }
 
-    /// Tells whether a user may use a place now.
+    /// Tells whether a user may use a place now, as far as leases are concerned.
     pub(super) fn admission(
         &self,
         now: i64,
         user: &RigUser,
         place: &LeasablePlace,
+        may: MayUse<'_>,
     ) -> Result<Admission, LeaseError> {
         let held = self.holder(place.name()).map(|number| &self.leases[number]);
         if let Some(id) = &user.lease
@@ -313,7 +322,7 @@ impl LeaseTable {
             Some(row) => {
                 let named = user.lease.is_some() || !row.by_id;
                 match &row.stage {
-                    LeaseStage::Active { token, .. } if row.owner == user.identity && named => {
+                    LeaseStage::Active { token, .. } if row.owner == user.owner() && named => {
                         Ok(Admission::Own { id: row.id.clone(), token: *token })
                     }
                     _ => Err(LeaseError::Leased {
@@ -323,7 +332,11 @@ impl LeaseTable {
                 }
             }
             None => {
-                let waits = |row: &&LeaseRow| row.is_queued() && row.need.fits(&place.traits);
+                let waits = |row: &&LeaseRow| {
+                    row.is_queued()
+                        && row.need.fits(&place.traits)
+                        && may(&row.owner, &place.traits)
+                };
                 match self.leases.iter().filter(waits).count() {
                     0 => Ok(Admission::Free),
                     waiting => {
@@ -424,7 +437,7 @@ impl LeaseTable {
             LeaseNamed::Lease(id) => self.row(id)?.must_be_of(user).map(|()| id.clone()),
             LeaseNamed::Place(place) => {
                 let row = self.holder(place).map(|number| &self.leases[number]);
-                let row = row.filter(|row| row.owner == user.identity);
+                let row = row.filter(|row| row.owner == user.owner());
                 row.map(|row| row.id.clone()).ok_or_else(|| LeaseError::NoneHere(place.clone()))
             }
         }
@@ -451,7 +464,7 @@ fn end(places: &mut BTreeMap<PlaceName, PlaceRow>, row: &mut LeaseRow, at: i64, 
 
 impl LeaseRow {
     fn must_be_of(&self, user: &RigUser) -> Result<(), LeaseError> {
-        match self.owner == user.identity {
+        match self.owner == user.owner() {
             true => Ok(()),
             false => Err(LeaseError::NotYours { id: self.id.clone(), owner: self.owner.clone() }),
         }

@@ -1,7 +1,7 @@
 //! The verdict document: what a script reads.
 
 use jiff::Timestamp;
-use jig_model::{Cause, Fault, Verdict, VerdictKind};
+use jig_model::{Cause, Fault, Identity, Verdict, VerdictKind};
 use serde::{Deserialize, Serialize};
 
 use super::{ReportError, RunReport};
@@ -57,6 +57,9 @@ pub struct VerdictDocument {
     pub board: Option<String>,
     /// The place.
     pub place: Option<String>,
+    /// Who asked for the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<Identity>,
     /// When the run began.
     pub started: Option<Timestamp>,
     /// How long it took.
@@ -89,6 +92,7 @@ impl VerdictDocument {
             run: report.run.clone(),
             board: report.board.clone(),
             place: report.place.clone(),
+            identity: report.identity.clone(),
             started: report.started,
             duration_ms: report.duration_ms,
             attempts: attempts.collect(),

@@ -57,6 +57,8 @@ fn properties(report: &RunReport) -> Vec<(String, String)> {
     for (name, value) in named {
         all.extend(value.iter().map(|value| (name.to_owned(), value.clone())));
     }
+    let identity = report.identity.as_ref().map(|by| one_line(&by.to_string()));
+    all.extend(identity.map(|by| ("jig.identity".to_owned(), by)));
     all.extend(report.properties.iter().cloned());
     for attempt in &report.attempts {
         let note = if attempt.replaced { " (rig recovered, made again)" } else { "" };

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use jiff::Timestamp;
 use jig_model::result::CaseStatus;
-use jig_model::{Cause, Note, Verdict, VerdictKind, exit};
+use jig_model::{Cause, Identity, Note, Verdict, VerdictKind, exit};
 
 use super::text::{MAX_NAME, MAX_TEXT, cut, lines, one_line, tail};
 use crate::store::RunRecord;
@@ -56,6 +56,7 @@ pub struct RunReport {
     pub(super) run: Option<String>,
     pub(super) board: Option<String>,
     pub(super) place: Option<String>,
+    pub(super) identity: Option<Identity>,
     pub(super) started: Option<Timestamp>,
     pub(super) duration_ms: Option<u64>,
     pub(super) properties: Vec<(String, String)>,
@@ -117,6 +118,7 @@ impl RunReport {
             run: None,
             board: None,
             place: None,
+            identity: None,
             started: None,
             duration_ms: None,
             properties: Vec::new(),
@@ -137,6 +139,7 @@ impl RunReport {
         report.run = Some(record.id.to_string());
         report.board = record.board.as_ref().map(ToString::to_string);
         report.place = record.place.as_ref().map(ToString::to_string);
+        report.identity = record.identity.clone();
         report.started = record.started;
         report.duration_ms = record.duration_ms;
         // A canary says something of the rig, and nothing of what was asked for.

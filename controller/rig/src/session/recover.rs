@@ -64,6 +64,7 @@ pub async fn recover(
         plan: Some(PlanRecord { name: PLAN.to_owned(), origin: "built-in".to_owned() }),
         images: Vec::new(),
         host: BTreeMap::new(),
+        identity: None,
     };
     let live = environment.store.begin(new, Arc::new(SystemClock::new()))?;
     observer.began(live.id(), live.dir().path());

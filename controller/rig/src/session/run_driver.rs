@@ -301,6 +301,7 @@ fn new_run(plan: &Plan, spec: &DutSpec<'_>, read: &ReadImages, version: &str) ->
         build_id: read.image.build_id.clone(),
     });
     NewRun {
+        identity: None,
         jig_version: version.to_owned(),
         place: Some(spec.place.name.clone()),
         board: Some(spec.profile.id.clone()),

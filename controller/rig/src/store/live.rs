@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jig_model::{BoardId, PlaceName, RunId, Verdict};
+use jig_model::{BoardId, Identity, PlaceName, RunId, Verdict};
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 
@@ -47,6 +47,8 @@ pub struct NewRun {
     pub images: Vec<ImageRecord>,
     /// Facts about the host.
     pub host: BTreeMap<String, String>,
+    /// Who asked for it.
+    pub identity: Option<Identity>,
 }
 
 /// A run under way: as long as this value lives, its lock is held.
@@ -145,6 +147,7 @@ impl LiveRun {
         record.plan = new.plan.clone();
         record.images = new.images.clone();
         record.host = new.host.clone();
+        record.identity = new.identity.clone();
         let events = EventLog::create(&hidden.events_path(), Arc::clone(clock), began)?;
         let children = ChildLedger::create(&hidden.children_path())?;
         // Not flushed: after a power cut this run is abandoned whatever the record says,

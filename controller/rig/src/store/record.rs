@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use jiff::Timestamp;
-use jig_model::{BoardId, ConsoleName, PlaceName, Purpose, RunId, Verdict};
+use jig_model::{BoardId, ConsoleName, Identity, PlaceName, Purpose, RunId, Verdict};
 use serde::{Deserialize, Serialize};
 
 use super::disk::{self, Durability};
@@ -113,6 +113,9 @@ pub struct RunRecord {
     pub ended: Option<Timestamp>,
     /// How long it took, on the monotonic clock.
     pub duration_ms: Option<u64>,
+    /// Who asked for it. Records of older programs do not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<Identity>,
     /// The place it ran on.
     pub place: Option<PlaceName>,
     /// The kind of board.
@@ -153,6 +156,7 @@ impl RunRecord {
             started: None,
             ended: None,
             duration_ms: None,
+            identity: None,
             place: None,
             board: None,
             plan: None,

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use jig_model::RunId;
+use jig_model::{Identity, RunId};
 use nix::fcntl::{Flock, FlockArg};
 
 use super::{Clock, LiveRun, NewRun, RunDir, RunRecord, StoreError, id};
@@ -17,6 +17,7 @@ const SHOWN: usize = 5;
 #[derive(Debug, Clone)]
 pub struct RunStore {
     root: PathBuf,
+    by: Option<Identity>,
 }
 
 /// One run of a listing.
@@ -60,7 +61,13 @@ impl RunStore {
         let root = root.into();
         // What a run starts works in other directories, so its paths must not depend on one.
         let root = std::path::absolute(&root).unwrap_or(root);
-        Self { root }
+        Self { root, by: None }
+    }
+
+    /// Sets who begins the runs, for their records.
+    #[must_use]
+    pub fn by(self, identity: Identity) -> Self {
+        Self { by: Some(identity), ..self }
     }
 
     /// Returns the folder.
@@ -73,7 +80,8 @@ impl RunStore {
     /// # Errors
     /// Says why the folder cannot be written.
     pub fn begin(&self, new: NewRun, clock: Arc<dyn Clock>) -> Result<LiveRun, StoreError> {
-        LiveRun::begin(&self.root, new, clock)
+        let identity = new.identity.or_else(|| self.by.clone());
+        LiveRun::begin(&self.root, NewRun { identity, ..new }, clock)
     }
 
     /// Returns the directories whose names are run ids, newest first. Anything else in

@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use jig_lab::LabConfig;
+use jig_model::Identity;
 use jig_model::command::{
     Command, CommandEvent, EventSink, RecoverySteps, Refusal, Reply, RunCommand, RunOptions,
 };
@@ -37,7 +38,7 @@ impl Connect for CutConnect {
         let (near, proxy) = duplex(4096);
         let (far, host_end) = duplex(4096);
         let (from, to) = split(host_end);
-        tokio::spawn(serve(Arc::clone(&self.host), "a test".to_owned(), from, to));
+        tokio::spawn(serve(Arc::clone(&self.host), Identity::default(), from, to));
         let (mut from_host, mut to_host) = split(far);
         let (mut from_caller, mut to_caller) = split(proxy);
         tokio::spawn(async move {

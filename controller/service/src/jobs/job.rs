@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use jig_drivers::process::SpawnError;
 use jig_model::command::{Command, WorkerLine};
-use jig_model::{Fault, LeaseId};
+use jig_model::{Fault, Identity, LeaseId};
 use serde::{Deserialize, Serialize};
 
 use super::JobId;
@@ -23,8 +23,8 @@ const MOST_START: u64 = 16 << 10;
 pub struct JobSpec {
     /// The command.
     pub command: Command,
-    /// Who asked for it; may hold any text.
-    pub by: String,
+    /// Who asked for it.
+    pub by: Identity,
     /// Whether it is cancelled when its callers have been gone for a while.
     pub attached: bool,
     /// The lease that the command names.

@@ -32,7 +32,7 @@ pub(crate) fn answer() -> String {
 fn spec() -> JobSpec {
     let steps = RecoverySteps { place: "bench".parse().unwrap(), from: None };
     let command = Command::RecoverySteps(steps);
-    JobSpec { command, by: "a test".to_owned(), attached: false, lease: None }
+    JobSpec { command, by: jig_model::Identity::default(), attached: false, lease: None }
 }
 
 fn id() -> JobId {

@@ -17,10 +17,9 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use jig_lab::{Catalogue, CatalogueError};
+use jig_lab::CatalogueError;
 use jig_model::command::{CommandEvent, WorkerLine};
-use jig_model::lease::{LeaseAnswer, LeaseOrder, RigUser};
-use jig_model::{Fault, RunId, chain};
+use jig_model::{Fault, Identity, RunId, chain};
 use jig_rig::store::RunDir;
 use jig_rig::workflow::CancelToken;
 use serde_json::Value;
@@ -31,6 +30,7 @@ use tokio::time::sleep;
 
 use super::RigHost;
 use super::file_store::Uploads;
+use super::gate::AccessGate;
 use super::input_queue::InputQueues;
 use super::refusal::refused;
 use super::run_files;
@@ -63,15 +63,17 @@ const GRACE: Duration = Duration::from_secs(10);
 /// The connection failed, or the caller does not keep to lines.
 pub async fn serve(
     host: Arc<RigHost>,
-    identity: String,
+    identity: Identity,
     from: impl AsyncRead + Unpin,
     to: impl AsyncWrite + Unpin + Send + 'static,
 ) -> Result<(), LineReadError> {
     let (out, lines) = mpsc::channel(WAITING);
     let writer = tokio::spawn(write(lines, to));
+    let gate = Arc::new(AccessGate::new(Arc::clone(&host), identity.clone()));
     let connection = Arc::new(RpcConnection {
         host,
         identity,
+        gate,
         greeted: Mutex::new(false),
         uploads: Mutex::default(),
         inputs: InputQueues::default(),
@@ -104,7 +106,8 @@ async fn write(
 
 struct RpcConnection {
     host: Arc<RigHost>,
-    identity: String,
+    identity: Identity,
+    gate: Arc<AccessGate>,
     greeted: Mutex<bool>,
     uploads: Mutex<Uploads>,
     inputs: InputQueues,
@@ -160,7 +163,10 @@ impl RpcConnection {
             }
             // Input is queued in the order in which it comes, whatever becomes of other calls.
             if request.method == JobInput::METHOD || request.method == CancelJob::METHOD {
-                let queued = self.queue(request).await;
+                let queued = match self.gate.admit(&request).await {
+                    Ok(()) => self.queue(request).await,
+                    Err(refused) => Err(refused),
+                };
                 let out = out.clone();
                 tasks.spawn(async move {
                     let told = match queued {
@@ -203,6 +209,7 @@ impl RpcConnection {
             let words = format!("the first call is {}", Hello::METHOD);
             return Err(RequestError::misunderstood(error_code::INVALID_REQUEST, words));
         }
+        self.gate.admit(&request).await?;
         match request.method.as_str() {
             StartJob::METHOD => done::<StartJob>(self.start(request.params()?)),
             FollowJob::METHOD => {
@@ -220,10 +227,11 @@ impl RpcConnection {
             }
             OrderLease::METHOD => {
                 let OrderLease { order } = request.params()?;
-                let (host, identity) = (Arc::clone(&self.host), self.identity.clone());
-                let work = move || lease(&host, identity, &order);
+                let catalogue = self.gate.catalogue()?;
+                let work = move || catalogue.order_lease(&order);
                 let answered = tokio::task::spawn_blocking(work).await;
-                done::<OrderLease>(answered.map_err(|error| refused(&error, Fault::Bug))?)
+                let answered = answered.map_err(|error| refused(&error, Fault::Bug))?;
+                done::<OrderLease>(answered.map_err(|error| refused(&error, error.fault())))
             }
             DescribePlace::METHOD => done::<DescribePlace>(self.place(&request.params()?)),
             OfferFile::METHOD => {
@@ -250,7 +258,7 @@ impl RpcConnection {
             }
             ViewRig::METHOD => {
                 let ViewRig { query } = request.params()?;
-                done::<ViewRig>(view(&self.host, query).await)
+                done::<ViewRig>(view((&self.host, &self.gate), query).await)
             }
             EndCall::METHOD => {
                 let EndCall { call } = request.params()?;
@@ -284,14 +292,14 @@ impl RpcConnection {
             protocol: PROTOCOL,
             program: version.clone(),
             host: name.clone(),
-            identity: self.identity.clone(),
+            identity: self.identity.name.to_string(),
             runs: SharedFolder::of(runs),
         })
     }
 
     fn place(&self, asked: &DescribePlace) -> Result<PlaceAnswer, RequestError> {
         let told = |error: CatalogueError| refused(&error, error.fault());
-        let catalogue = Catalogue::load(&self.host.lab).map_err(told)?;
+        let catalogue = self.gate.catalogue()?;
         let (_, board) = catalogue.place(&asked.place).map_err(told)?;
         Ok(PlaceAnswer {
             board: board.id.clone(),
@@ -341,9 +349,9 @@ impl RpcConnection {
     fn list(&self) -> Result<Vec<JobSummary>, RequestError> {
         let jobs = self.host.jobs.list().map_err(|error| refused(&error, error.fault()))?;
         let summary = |job: Job| {
-            let spec = job.spec().ok()?;
-            let run = run_of(&job);
-            Some(JobSummary { alive: job.is_alive(), by: spec.by, run, job: job.id().clone() })
+            let spec = job.spec().ok().filter(|spec| self.gate.sees_job(spec))?;
+            let (run, by) = (run_of(&job), spec.by.name.to_string());
+            Some(JobSummary { alive: job.is_alive(), by, run, job: job.id().clone() })
         };
         Ok(jobs.into_iter().filter_map(summary).collect())
     }
@@ -434,18 +442,6 @@ fn chunk(path: &Path, offset: u64) -> Result<RunFileChunk, RequestError> {
         .and_then(|mut file| run_files::read_at(&mut file, offset));
     let bytes = read.map_err(|error| refused(&error, Fault::Lab))?;
     Ok(RunFileChunk { data: BASE64_STANDARD.encode(bytes) })
-}
-
-/// Answers what a caller asks of the leases. Waits for the disk.
-fn lease(
-    host: &RigHost,
-    identity: String,
-    order: &LeaseOrder,
-) -> Result<LeaseAnswer, RequestError> {
-    let catalogue = Catalogue::load(&host.lab).map_err(|error| refused(&error, error.fault()))?;
-    // An order names its lease.
-    let user = RigUser { identity, lease: None };
-    catalogue.lease(&user, order).map_err(|error| refused(&error, error.fault()))
 }
 
 /// Finds out which run a job makes, by the first lines of its output.

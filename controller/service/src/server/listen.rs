@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use jig_model::chain;
+use jig_model::{Identity, chain};
+use jig_rig::identity::of_uid;
 use nix::sys::stat::{Mode, umask};
-use nix::unistd::{Gid, Uid, User, chown, geteuid};
+use nix::unistd::{Gid, Uid, chown, geteuid};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
@@ -112,11 +113,10 @@ impl Drop for RpcListener {
 }
 
 /// Names the user at the other end; none for a user who is not admitted.
-fn identity_of(stream: &UnixStream, access: SocketAccess) -> Option<String> {
+fn identity_of(stream: &UnixStream, access: SocketAccess) -> Option<Identity> {
     let peer = Uid::from_raw(stream.peer_cred().ok()?.uid());
     if peer != geteuid() && !peer.is_root() && !access.admits_others() {
         return None;
     }
-    let user = User::from_uid(peer).ok().flatten();
-    Some(user.map_or_else(|| peer.to_string(), |user| user.name))
+    Some(of_uid(peer))
 }

@@ -5,6 +5,7 @@
 
 mod connection;
 mod file_store;
+mod gate;
 mod input_queue;
 mod listen;
 mod refusal;

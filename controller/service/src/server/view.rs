@@ -7,17 +7,20 @@ use jig_model::Fault;
 use tokio::runtime::Handle;
 
 use super::RigHost;
+use super::gate::AccessGate;
 use super::refusal::refused;
 use crate::protocol::RequestError;
 
-/// Looks at the rig; waits for the disk on a thread of its own.
-pub(super) async fn view(host: &Arc<RigHost>, query: RigQuery) -> Result<RigView, RequestError> {
-    let (host, runtime) = (Arc::clone(host), Handle::current());
+/// Looks at the rig for a caller; waits for the disk on a thread of its own.
+pub(super) async fn view(
+    (host, gate): (&Arc<RigHost>, &Arc<AccessGate>),
+    query: RigQuery,
+) -> Result<RigView, RequestError> {
+    let (host, gate, runtime) = (Arc::clone(host), Arc::clone(gate), Handle::current());
     let seen = tokio::task::spawn_blocking(move || {
-        runtime.block_on(look(&host.lab, &query)).map_err(|error| (host.refuse)(error))
+        let seen = runtime.block_on(look(&gate.config(), &query));
+        let seen = seen.map_err(|error| RequestError::of_refusal((host.refuse)(error)))?;
+        gate.filtered(seen)
     });
-    match seen.await {
-        Ok(seen) => seen.map_err(RequestError::of_refusal),
-        Err(error) => Err(refused(&error, Fault::Bug)),
-    }
+    seen.await.unwrap_or_else(|error| Err(refused(&error, Fault::Bug)))
 }

@@ -92,7 +92,7 @@ impl World {
         self.table.expire(self.now, &self.places);
         let (locked, seen) = (self.locked, self.token);
         let grant = |_: &PlaceName| (!locked).then_some(seen);
-        self.table.grant(self.now, &self.policy, &self.places, grant);
+        self.table.grant(self.now, &self.policy, &self.places, &|_, _| true, grant);
         self.check(before, step);
     }
 
@@ -123,7 +123,7 @@ impl World {
         let mut let_in = BTreeMap::new();
         for (who, name) in USERS.iter().enumerate() {
             let by = user(name);
-            match self.table.admission(self.now, &by, &self.places[0]) {
+            match self.table.admission(self.now, &by, &self.places[0], &|_, _| true) {
                 Ok(Admission::Own { id, token }) => {
                     assert_eq!(holder, Some((id.clone(), token)), "{step:?}");
                     let_in.insert(who, id);
@@ -136,7 +136,7 @@ impl World {
             // A command that names a lease which has ended is refused.
             if let Some(LeaseState::Ended { .. }) = self.state(who) {
                 let by = RigUser { lease: Some(self.lease(who)), ..user(name) };
-                let admission = self.table.admission(self.now, &by, &self.places[0]);
+                let admission = self.table.admission(self.now, &by, &self.places[0], &|_, _| true);
                 assert!(admission.is_err(), "{step:?}: {admission:?}");
             }
         }

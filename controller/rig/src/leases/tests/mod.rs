@@ -6,14 +6,16 @@ mod table;
 
 use std::collections::BTreeSet;
 
+use jig_model::access::AccessRules;
 use jig_model::lease::{LeaseAsk, LeasePolicy, PlaceTraits, RigUser};
 use jig_model::profile::Arch;
-use jig_model::{LeaseId, PlaceName};
+use jig_model::{Identity, LeaseId, PlaceName};
 
 use super::{Fitness, LeasablePlace};
 
 fn user(identity: &str) -> RigUser {
-    RigUser { identity: identity.to_owned(), lease: None }
+    let name = identity.parse().unwrap();
+    RigUser { identity: Identity { name, ..Identity::default() }, ..RigUser::default() }
 }
 
 fn id(name: &str) -> LeaseId {

@@ -25,7 +25,13 @@ impl Folder {
         let store = LeaseStore::open(&LeaseStore::path_in(self.state.path())).unwrap();
         let locks = Places::new(self.state.path());
         let (policy, places) = (&self.policy, &self.places[..]);
-        work(&RigLeases { store: &store, locks: &locks, policy, places })
+        work(&RigLeases {
+            store: &store,
+            locks: &locks,
+            policy,
+            places,
+            access: &AccessRules::default(),
+        })
     }
 
     fn order(&self, who: &str, order: LeaseOrder) -> Result<LeaseView, LeaseError> {

@@ -14,12 +14,15 @@ struct Rig {
     now: i64,
     /// Places whose lock another process has.
     busy: Vec<PlaceName>,
+    /// Who may use which place.
+    may: fn(&str, &PlaceTraits) -> bool,
 }
 
 impl Rig {
     fn of(names: &[&str]) -> Self {
         let places = names.iter().map(|name| place(name)).collect();
-        Self { table: LeaseTable::default(), places, policy: policy(), now: 0, busy: Vec::new() }
+        let (table, policy, busy) = (LeaseTable::default(), policy(), Vec::new());
+        Self { table, places, policy, now: 0, busy, may: |_, _| true }
     }
 
     fn ask(&mut self, who: &str, lease: &str, need: &str) -> Result<(), LeaseError> {
@@ -32,7 +35,7 @@ impl Rig {
     fn grant(&mut self) {
         self.table.expire(self.now, &self.places);
         let busy = &self.busy;
-        self.table.grant(self.now, &self.policy, &self.places, |place| {
+        self.table.grant(self.now, &self.policy, &self.places, &self.may, |place| {
             (!busy.contains(place)).then_some(0)
         });
     }
@@ -58,7 +61,7 @@ impl Rig {
     fn admits(&self, who: &str, lease: Option<&str>, place: &str) -> Result<Admission, LeaseError> {
         let user = RigUser { lease: lease.map(id), ..user(who) };
         let place = self.places.iter().find(|at| at.name().as_str() == place).unwrap();
-        self.table.admission(self.now, &user, place)
+        self.table.admission(self.now, &user, place, &self.may)
     }
 }
 
@@ -264,4 +267,18 @@ fn the_wait_is_told_from_the_leases_before() {
     });
     // The leases end after 60 and 70 seconds, and each lasts for 60.
     assert_eq!(expected, [60, 70, 120]);
+}
+
+#[test]
+fn a_lease_is_given_only_where_its_owner_may_use_the_place() {
+    let mut rig = Rig::of(&["a", "b"]);
+    rig.may = |owner, at| owner == "anna" || at.place.as_str() == "b";
+    rig.ask("anna", "l1", "b").unwrap();
+    rig.ask("ci", "l2", "board").unwrap();
+    // Place `a` is free, and not for this user, so others do not wait for it.
+    assert_eq!(rig.stands("l2"), "#1");
+    assert_eq!(rig.admits("anna", None, "a").unwrap(), Admission::Free);
+    rig.table.release(rig.now, &user("anna"), &LeaseNamed::Lease(id("l1"))).unwrap();
+    rig.grant();
+    assert_eq!(rig.stands("l2"), "b 2");
 }

@@ -31,6 +31,7 @@ fn at(text: &str) -> Arc<ManualClock> {
 
 fn new_run() -> NewRun {
     NewRun {
+        identity: Some(jig_model::Identity::default()),
         jig_version: "0.1.0".into(),
         place: Some("bench-1".parse().unwrap()),
         board: Some("board-a".parse().unwrap()),
