@@ -12,41 +12,102 @@ use std::ops::Range;
 
 use super::failed_results::{FoundLine, quotable, read_some};
 use crate::console::lines::{MAX_LINE, without_prefix};
-use crate::console::{PatternSet, names_failure, readable, says_error};
+use crate::console::{
+    AwaitedDoubt, PatternSet, awaited_doubt, names_failure, readable, says_error,
+};
 
-/// Finds the line in which an awaited text ends, if it says `ERROR` beside the parts that the pattern
-/// spells out.
-pub(super) fn error_beside(
-    log: &File,
-    end: u64,
-    spelled: &[Range<u64>],
-    allowed: &PatternSet,
-) -> io::Result<Option<FoundLine>> {
-    let from = end.saturating_sub(MAX_LINE as u64);
-    let mut bytes = vec![0; (end - from) as usize + MAX_LINE];
-    let len = read_some(log, &mut bytes, from)?;
-    bytes.truncate(len);
-    let end = ((end - from) as usize).min(len);
-    let is_end = |byte: &u8| matches!(byte, b'\n' | b'\r');
-    // The text may hold its line end.
-    let last = bytes[..end].iter().rposition(|byte| !is_end(byte)).unwrap_or(0);
-    let start = bytes[..last].iter().rposition(is_end).map_or(0, |at| at + 1);
-    let end = last + bytes[last..].iter().position(is_end).unwrap_or(len - last);
-    let span = from + start as u64..from + end as u64;
-    let line = &bytes[start..end];
-    let mut beside = line.to_vec();
-    for part in spelled.iter().filter(|part| part.start < span.end && span.start < part.end) {
-        let index = |at: u64| (at.clamp(span.start, span.end) - span.start) as usize;
-        let part = index(part.start)..index(part.end);
-        if names_failure(&readable(&line[part.clone()])) {
-            return Ok(None);
-        }
-        beside[part].fill(b' ');
+/// The line in which an awaited text ends.
+pub(super) struct AwaitedLine {
+    bytes: Vec<u8>,
+    span: Range<u64>,
+}
+
+impl AwaitedLine {
+    /// Reads the line in which a text ends.
+    pub(super) fn read(log: &File, end: u64) -> io::Result<Self> {
+        let from = end.saturating_sub(MAX_LINE as u64);
+        let mut bytes = vec![0; (end - from) as usize + MAX_LINE];
+        let len = read_some(log, &mut bytes, from)?;
+        bytes.truncate(len);
+        let end = ((end - from) as usize).min(len);
+        let is_end = |byte: &u8| matches!(byte, b'\n' | b'\r');
+        // The text may hold its line end.
+        let last = bytes[..end].iter().rposition(|byte| !is_end(byte)).unwrap_or(0);
+        let start = bytes[..last].iter().rposition(is_end).map_or(0, |at| at + 1);
+        let end = last + bytes[last..].iter().position(is_end).unwrap_or(len - last);
+        let span = from + start as u64..from + end as u64;
+        Ok(Self { bytes: bytes[start..end].to_vec(), span })
     }
-    let text = readable(line);
-    let found =
-        says_error(message(&readable(&beside))) && !allowed.matches(text.trim_ascii().as_bytes());
-    Ok(found.then(|| (span, quotable(text.trim_ascii()).to_owned())))
+
+    /// Returns where a range of the log lies in the line.
+    fn index(&self, part: &Range<u64>) -> Option<Range<usize>> {
+        let within = part.start < self.span.end && self.span.start < part.end;
+        let index = |at: u64| (at.clamp(self.span.start, self.span.end) - self.span.start) as usize;
+        within.then(|| index(part.start)..index(part.end))
+    }
+
+    /// Returns the line, unless it is allowed.
+    fn unless_allowed(self, allowed: &PatternSet) -> Option<FoundLine> {
+        let text = readable(&self.bytes);
+        let text = text.trim_ascii();
+        (!allowed.matches(text.as_bytes())).then(|| (self.span, quotable(text).to_owned()))
+    }
+
+    /// Returns the line if it says `ERROR` beside the parts that the pattern spells out.
+    pub(super) fn error_beside(
+        self,
+        spelled: &[Range<u64>],
+        allowed: &PatternSet,
+    ) -> Option<FoundLine> {
+        let mut beside = self.bytes.clone();
+        for part in spelled.iter().filter_map(|part| self.index(part)) {
+            if names_failure(&readable(&self.bytes[part.clone()])) {
+                return None;
+            }
+            beside[part].fill(b' ');
+        }
+        let found = says_error(message(&readable(&beside)));
+        if found { self.unless_allowed(allowed) } else { None }
+    }
+
+    /// Returns the line and the first part that the pattern spells out in it and that proves nothing
+    /// there, with the reason. The pattern `matched` the range of the log.
+    pub(super) fn doubtful_text(
+        self,
+        spelled: &[Range<u64>],
+        matched: &Range<u64>,
+        allowed: &PatternSet,
+    ) -> Option<(FoundLine, String, AwaitedDoubt)> {
+        let mut here =
+            spelled.iter().filter(|part| matched.start <= part.start && part.end <= matched.end);
+        let (text, doubt) = here.find_map(|part| {
+            let at = self.index(part)?;
+            let [before, text, behind] =
+                [&self.bytes[..at.start], &self.bytes[at.clone()], &self.bytes[at.end..]]
+                    .map(|bytes| readable(bytes).into_owned());
+            let edges = (part.start == matched.start, part.end == matched.end);
+            awaited_doubt(&before, &text, &behind, edges).map(|doubt| (text, doubt))
+        })?;
+        Some((self.unless_allowed(allowed)?, text, doubt))
+    }
+}
+
+/// Writes a pattern that tells a pass from the line of a doubtful text, as an argument for a shell.
+pub(super) fn distinct_pattern(text: &str, doubt: AwaitedDoubt) -> String {
+    let text = regex::escape(text.trim_ascii());
+    let border = |c: Option<char>| {
+        if c.is_some_and(|c| c.is_ascii_alphanumeric()) { r"\b" } else { "" }
+    };
+    let pattern = match doubt {
+        AwaitedDoubt::PartOfWord => {
+            let [front, back] = [border(text.chars().next()), border(text.chars().next_back())];
+            format!("{front}{text}{back}")
+        }
+        AwaitedDoubt::Denied => format!("^{text}"),
+        AwaitedDoubt::FailingValue if text.ends_with(['=', ':']) => format!("{text} *0$"),
+        AwaitedDoubt::FailingValue => format!("{text}$"),
+    };
+    format!("'{}'", pattern.replace('\'', r"'\''"))
 }
 
 /// Returns a line without what a logger puts in front of it.
@@ -88,10 +149,43 @@ mod tests {
             let part = start..start + spelled.len() as u64;
             let parts = std::slice::from_ref(&part);
             let none = PatternSet::new(&[]).unwrap();
-            let line = error_beside(&file, end, parts, &none).unwrap();
+            let line = AwaitedLine::read(&file, end).unwrap().error_beside(parts, &none);
             assert_eq!(line.is_some(), found, "{log:?}");
             let allowed = PatternSet::new(&["tick".parse().unwrap()]).unwrap();
-            assert_eq!(error_beside(&file, end, parts, &allowed).unwrap(), None, "{log:?}");
+            let line = AwaitedLine::read(&file, end).unwrap();
+            assert_eq!(line.error_beside(parts, &allowed), None, "{log:?}");
+        }
+    }
+
+    #[test]
+    fn a_text_that_proves_nothing_is_found_with_a_pattern_for_a_pass() {
+        for (log, found) in [
+            ("boot in|complete|, halted\n", Some(r"'\bcomplete\b'")),
+            ("up\r\nmain |rc=|-5\r\nbye\n", Some(r"'rc= *0$'")),
+            ("up\nnot |all tests| passed\n", Some("'^all tests'")),
+            ("in\x1b[1m|complete|", Some(r"'\bcomplete\b'")),
+            ("not \x1b[32m|ready|\x1b[0m\n", Some("'^ready'")),
+            ("self-test |passed|? no\n", Some("'passed$'")),
+            ("not\n|ready|\n", None),
+            ("|rc=|0\n", None),
+            ("\u{e9}|ready|\n", None),
+            ("boot |complete\r\n|next", None),
+        ] {
+            let start = log.find('|').unwrap() as u64;
+            let end = log.rfind('|').unwrap() as u64 - 1;
+            let mut file = tempfile::tempfile().unwrap();
+            file.write_all(log.replace('|', "").as_bytes()).unwrap();
+            let (matched, none) = (start..end, PatternSet::new(&[]).unwrap());
+            let doubtful = |spelled: &[Range<u64>], allowed: &PatternSet| {
+                AwaitedLine::read(&file, end).unwrap().doubtful_text(spelled, &matched, allowed)
+            };
+            let doubt = doubtful(std::slice::from_ref(&matched), &none);
+            let pattern = doubt.map(|(_, text, doubt)| distinct_pattern(&text, doubt));
+            assert_eq!(pattern.as_deref(), found, "{log:?}");
+            let allowed = PatternSet::new(&[".+".parse().unwrap()]).unwrap();
+            assert_eq!(doubtful(std::slice::from_ref(&matched), &allowed), None, "{log:?}");
+            // A text of an earlier wait.
+            assert_eq!(doubtful(&[0..end + 1], &none), None, "{log:?}");
         }
     }
 }

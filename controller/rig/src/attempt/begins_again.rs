@@ -12,8 +12,8 @@
 //! - **The first line of the boot.** It has to come once in front of the end. A first line with a word
 //!   or a version of a banner is enough. Any other one may simply be printed again (`tick`), so the
 //!   second line has to follow it, unless nothing else would tell of a reset of this board. Nothing
-//!   prints a report in a cycle. A text that a plan waits for may be part of one, so there the first
-//!   line has to be a banner.
+//!   prints a report in a cycle. A text that a plan waits for may be part of one, and so may any line on
+//!   another console, so there the first line has to be a banner.
 //!
 //! Numbers are equal to each other, because time stamps and counters differ. A first line that differs in
 //! numbers is enough only if it is a banner.
@@ -146,15 +146,20 @@ impl BootOutput<'_> {
 
     /// Finds the first line of the boot where it comes again behind the end.
     pub(super) fn first_line_again(&self) -> io::Result<Option<FoundLine>> {
-        let mut head = vec![0; HEAD.min(self.end.saturating_sub(self.from) as usize)];
+        // What another console printed in one moment with the end may be said to stand behind it, so
+        // there the first line is found wherever the end is.
+        let room = match self.end_of {
+            EndOf::Elsewhere => HEAD,
+            _ => HEAD.min(self.end.saturating_sub(self.from) as usize),
+        };
+        let mut head = vec![0; room];
         let len = read_some(self.log, &mut head, self.from)?;
         let Some(first) = FirstLines::of(&head[..len]) else { return Ok(None) };
         let banner = is_banner(&first.text);
-        if self.end_of == EndOf::AwaitedText && !banner
-            || self.allowed.matches(first.text.as_bytes())
-        {
+        if self.end_of != EndOf::Report && !banner || self.allowed.matches(first.text.as_bytes()) {
             return Ok(None);
         }
+        let end = self.end.max(self.from + first.len as u64);
         let enough = |line: &str, next: Option<&str>| {
             let two = next.is_some_and(|next| first.second.as_deref() == Some(next));
             first.is_alike(line) && (banner || two || !self.resets_told && first.text == line)
@@ -177,11 +182,16 @@ impl BootOutput<'_> {
                 None
             })
         };
-        if find(self.from + first.len as u64..self.end, &|_, _| true)?.is_some() {
+        if find(self.from + first.len as u64..end, &|_, _| true)?.is_some() {
             return Ok(None);
         }
-        let span = find(self.end..u64::MAX, &enough)?;
-        Ok(span.map(|span| (span, quotable(&first.text).to_owned())))
+        let Some(span) = find(end..u64::MAX, &enough)? else { return Ok(None) };
+        // Nothing stands in front that would show a cycle.
+        let unknown = self.end_of == EndOf::Elsewhere && end > self.end;
+        if unknown && find(span.end..u64::MAX, &|_, _| true)?.is_some() {
+            return Ok(None);
+        }
+        Ok(Some((span, quotable(&first.text).to_owned())))
     }
 
     fn is_known(&self, at: u64) -> bool {

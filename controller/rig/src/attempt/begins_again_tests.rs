@@ -155,5 +155,22 @@ fn a_second_core_that_boots_on_another_console_is_no_new_boot() {
     let elsewhere = |front, behind| Case { end_of: EndOf::Elsewhere, ..behind_text(front, behind) };
     assert_eq!(elsewhere("", zephyr).banner(), None);
     assert!(elsewhere(zephyr, zephyr).banner().is_some());
+    // Its own first line, where that is a banner and has not come again in front.
+    assert_eq!(elsewhere("net v3.1 start\nup\n", "net v3.1 start\n").found(), Some(0..14));
+    assert_eq!(
+        elsewhere("net v3.1 start\n", "bye\r\n\x1b[0mnet v3.1 start\r\n").found(),
+        Some(5..23)
+    );
+    // Both came in one moment with the end, or three times: a cycle.
+    assert_eq!(elsewhere("", "net v3.1 start\nup\nnet v3.1 start\n").found(), Some(18..32));
+    for (front, behind) in [
+        ("", "fw 1.2 alive\nfw 1.2 alive\nfw 1.2 alive\n"),
+        ("net start\nup\n", "net start\nup\n"),
+        ("net v3.1 start\nup\n", "net v3.1 stop\n"),
+        ("fw 1.2 alive\nfw 1.2 alive\n", "fw 1.2 alive\n"),
+        ("", "net v3.1 start\n"),
+    ] {
+        assert_eq!(elsewhere(front, behind).found(), None, "{front:?} {behind:?}");
+    }
     assert!(elsewhere("", "rst:0x7 (TG0WDT_SYS_RESET),boot:0x13\n").banner().is_some());
 }

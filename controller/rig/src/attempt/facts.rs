@@ -55,9 +55,10 @@ pub(super) enum Observed {
     Late(Duration),
     /// A quiet period is over.
     Listened(Listened),
-    /// The plan expected this text, so a crash in it is none of the incidents. The parts are those
-    /// that the pattern spells out.
-    Expected { text: ByteRange, spelled: Vec<ByteRange> },
+    /// The plan expected this text, so a crash in it is none of the incidents. The text begins with
+    /// its line or with a report; the pattern matched from `matched` on. The parts are those that the
+    /// pattern spells out.
+    Expected { text: ByteRange, matched: u64, spelled: Vec<ByteRange> },
 }
 
 /// The facts after all events so far.
@@ -97,6 +98,8 @@ pub(super) struct BoardFacts {
     expected: Vec<ByteRange>,
     /// The parts of them that patterns spell out.
     spelled: Vec<ByteRange>,
+    /// Where the last of them was matched: what the pattern matched.
+    matched: Option<ByteRange>,
     /// Where the dump of each crash begins that is among the incidents.
     dumps: Vec<(ByteRange, u64)>,
     /// The dumps of crashes that the plan expected: the log, and where they begin.
@@ -175,8 +178,9 @@ impl BoardFacts {
                 self.latest = self.latest.max(time);
             }
             Observed::Listened(listened) => self.listened = Some(listened),
-            Observed::Expected { text, spelled } => {
+            Observed::Expected { text, matched, spelled } => {
                 self.spelled.extend(spelled);
+                self.matched = Some(ByteRange { start: matched, ..text.clone() });
                 let (crashes, others): (Vec<_>, _) = std::mem::take(&mut self.incidents)
                     .into_iter()
                     .partition(|incident| self.expects(incident, &text));
@@ -272,6 +276,11 @@ impl BoardFacts {
     /// Returns the texts that the plan expected.
     pub(super) fn expected(&self) -> &[ByteRange] {
         &self.expected
+    }
+
+    /// Returns what the pattern of the last expected text matched.
+    pub(super) fn matched(&self) -> Option<&ByteRange> {
+        self.matched.as_ref()
     }
 
     /// Returns the parts of expected texts that the patterns of the plan spell out.
@@ -407,6 +416,7 @@ mod tests {
             let incident = Incident { kind, range: range(0, line.len() as u64, line) };
             let expected = Observed::Expected {
                 text: range(0, end, ""),
+                matched: start,
                 spelled: vec![range(start, end, word)],
             };
             for first in [true, false] {

@@ -15,7 +15,7 @@ use jig_model::pattern::Pattern;
 use tokio::task::spawn_blocking;
 
 use super::after_end::{captured_at, captured_behind, cut_headline, suspicious_line};
-use super::awaited_line::error_beside;
+use super::awaited_line::{AwaitedLine, distinct_pattern};
 use super::begins_again::{BootOutput, EndOf};
 use super::drain::{complete_line, shows_line};
 use super::error::AttemptError;
@@ -23,7 +23,7 @@ use super::failed_results::{KnownLines, failed_result, quoted};
 use super::rejected_text::rejected_text;
 use super::result_like::result_like;
 use crate::console::{FaultReasons, LogError, PatternSet};
-use crate::judge::{BootSign, ByteRange, Incident, IncidentKind, Observation};
+use crate::judge::{BootSign, ByteRange, DoubtfulText, Incident, IncidentKind, Observation};
 use crate::results::ReadLines;
 
 /// One console of an attempt.
@@ -49,6 +49,8 @@ pub(super) struct LogSearch {
     pub(super) expected: Vec<ByteRange>,
     /// The parts of them that its patterns spell out.
     pub(super) spelled: Vec<ByteRange>,
+    /// What the pattern of the last of them matched.
+    pub(super) matched: Option<ByteRange>,
     /// Crashes that the firmware expected.
     pub(super) excused: Vec<ByteRange>,
     /// Where what the plan waits for ends: the log, and the offset.
@@ -77,6 +79,8 @@ pub(super) struct EarlierEnd {
 struct LogFindings {
     /// A failed result that no report has.
     failed_result: Option<ByteRange>,
+    /// The text that ends the plan, if it proves nothing.
+    doubtful_text: Option<DoubtfulText>,
     /// What looks like a crash behind the end.
     suspicious: Option<ByteRange>,
     /// What was printed behind a fault behind the end.
@@ -94,12 +98,19 @@ impl LogSearch {
         seen: Observation,
     ) -> Result<Observation, AttemptError> {
         let found = spawn_blocking(move || self.search()).await.map_err(AttemptError::Broken)??;
-        let LogFindings { failed_result, suspicious, fault_behind, begun_again, rejected } = found;
+        let LogFindings {
+            failed_result,
+            doubtful_text,
+            suspicious,
+            fault_behind,
+            begun_again,
+            rejected,
+        } = found;
         let kind = IncidentKind::Recognised(Cause::AssertFailed);
         let rejected = rejected.map(|range| Incident { kind, range });
         let incidents = seen.incidents.iter().cloned().chain(rejected).collect();
         let found = Observation { suspicious, fault_behind, begun_again, failed_result, ..seen };
-        Ok(Observation { incidents, ..found })
+        Ok(Observation { incidents, doubtful_text, ..found })
     }
 
     /// Searches what was judged for a failure in readable text: a failed result that no report has,
@@ -138,6 +149,7 @@ impl LogSearch {
             None => self.error_in_awaited_line(&allowed)?,
             found => found,
         };
+        let doubtful_text = self.doubtful_text(&allowed)?;
         let rejected = self.rejected_line()?;
         let mut earlier = self.earlier_ends.iter();
         let earlier = earlier.find_map(|EarlierEnd { file, at, until }| {
@@ -146,9 +158,14 @@ impl LogSearch {
         let earlier = earlier.transpose()?;
         let Some((file, end)) = &self.end else {
             let (suspicious, fault_behind, begun_again) = (earlier, None, None);
-            let found =
-                LogFindings { failed_result, suspicious, fault_behind, begun_again, rejected };
-            return Ok(found);
+            return Ok(LogFindings {
+                failed_result,
+                doubtful_text,
+                suspicious,
+                fault_behind,
+                begun_again,
+                rejected,
+            });
         };
         let suspicious = match earlier {
             None => self.suspicious_behind((file, *end), &BTreeMap::new(), &allowed)?,
@@ -156,6 +173,7 @@ impl LogSearch {
         };
         Ok(LogFindings {
             failed_result,
+            doubtful_text,
             suspicious,
             fault_behind: self.fault_behind(file, *end)?,
             begun_again: self.begun_again(file, *end, &allowed)?,
@@ -176,13 +194,36 @@ impl LogSearch {
         &self,
         allowed: &PatternSet,
     ) -> Result<Option<ByteRange>, AttemptError> {
+        let Some((file, line, spelled)) = self.awaited_line()? else { return Ok(None) };
+        Ok(line.error_beside(&spelled, allowed).map(|found| quoted(file, found)))
+    }
+
+    /// Looks whether the text that ends the plan proves something where it stands.
+    fn doubtful_text(&self, allowed: &PatternSet) -> Result<Option<DoubtfulText>, AttemptError> {
+        let Some((file, line, spelled)) = self.awaited_line()? else { return Ok(None) };
+        let end = self.end.as_ref().map(|(_, end)| *end);
+        let matched = self.matched.as_ref();
+        let matched = matched.filter(|text| text.file == *file && Some(text.end) == end);
+        let Some(matched) = matched.map(|text| text.start..text.end) else { return Ok(None) };
+        let found = line.doubtful_text(&spelled, &matched, allowed);
+        Ok(found.map(|(line, text, doubt)| DoubtfulText {
+            line: quoted(file, line),
+            pattern: distinct_pattern(&text, doubt),
+            text,
+            doubt,
+        }))
+    }
+
+    /// Reads the line of the text that ends the plan, and lists the parts of texts in its log that
+    /// patterns spell out.
+    fn awaited_line(&self) -> Result<Option<(&str, AwaitedLine, Vec<Range<u64>>)>, AttemptError> {
         let Some((file, end)) = self.end.as_ref().filter(|_| !self.reported) else {
             return Ok(None);
         };
         let console = self.consoles.iter().find(|console| console.file == *file);
         let spelled = console.map(|console| spans(&self.spelled, console)).unwrap_or_default();
-        let found = read(&self.run, file, |log| error_beside(log, *end, &spelled, allowed))?;
-        Ok(found.map(|found| quoted(file, found)))
+        let line = read(&self.run, file, |log| AwaitedLine::read(log, *end))?;
+        Ok(Some((file, line, spelled)))
     }
 
     fn suspicious_behind(
@@ -193,16 +234,19 @@ impl LogSearch {
     ) -> Result<Option<ByteRange>, AttemptError> {
         let time = captured_at(&self.run, file, end).map_err(AttemptError::Search)?;
         self.first(|console| {
-            let Some(start) = self.start_behind(console, (file, end), time)? else {
-                return Ok(None);
-            };
-            let range = start..until.get(&console.file).copied().unwrap_or(u64::MAX);
+            let start = self.start_behind(console, (file, end), time)?;
+            let until_end = until.get(&console.file).copied().unwrap_or(u64::MAX);
             let excused = spans(&self.excused, console);
+            // A line of another console that was never ended was cut at the end of the run, whenever
+            // it began.
+            let elsewhere = console.file != file && until.is_empty();
+            let cut_from = if elsewhere { Some(console.judged.start) } else { start };
             let find = |log: &File| {
-                let found = suspicious_line(log, range.clone(), (allowed, &excused))?;
-                match found {
-                    None => cut_headline(log, range.clone(), (allowed, &excused)),
-                    found => Ok(found),
+                let behind = start.map(|start| start..until_end);
+                let found = behind.map(|range| suspicious_line(log, range, (allowed, &excused)));
+                match (found.transpose()?.flatten(), cut_from) {
+                    (None, Some(from)) => cut_headline(log, from..until_end, (allowed, &excused)),
+                    (found, _) => Ok(found),
                 }
             };
             let found = read(&self.run, &console.file, find)?;
@@ -270,9 +314,6 @@ impl LogSearch {
                     BootOutput { log, from, end: start, end_of, resets_told, allowed, known };
                 if let Some(banner) = output.banner_behind()? {
                     return Ok(Some(BootSign::Banner(quoted(&console.file, banner))));
-                }
-                if end_of == EndOf::Elsewhere {
-                    return Ok(None);
                 }
                 let first = output.first_line_again()?;
                 Ok(first.map(|first| BootSign::FirstLine(quoted(&console.file, first))))

@@ -13,10 +13,13 @@
 //! `failed_result_lines.toml` holds the lines that the words were chosen by.
 
 use super::counted_failures::counts_only_failures;
+use super::error_codes::is_failed_code;
 use super::framework_lines::is_framework_failure;
 use super::lines::texts;
 use super::result_rows::is_failed_row;
+use super::runner_ends::ends_runner_badly;
 use super::signatures::broken_off;
+use super::structured_counts::{is_failed_count, labelled_failures};
 use super::unit_verdicts::{is_unit_verdict, lists_none};
 use super::verdict_phrases::is_failed_phrase;
 use super::words::{Word, listed, names_test, number, words};
@@ -29,34 +32,23 @@ const ABOUT: &str = "\
     unittest unittests tested";
 
 /// Words that name failures where they are counted.
-const FAILURES: &str = "\
+pub(super) const FAILURES: &str = "\
     fail failed fails failure failures failing nok ko unsuccessful test_failed tests_failed \
     test_failures failed_tests failing_tests";
 
 /// Words that name failures where they are counted beside words of a test report.
-const ERRORS: &str =
+pub(super) const ERRORS: &str =
     "error errors mismatch mismatches crashed crashes crashing broken aborted hung timeouts timed";
 
-/// Words for repetitions of a test, of which errors are a share: `1000 transfers, 3 errors`.
-const ROUNDS: &str = "iterations transfers cycles loops rounds transactions transmissions";
-
 /// Words between a count and what it counts: `2 unit tests have failed`.
-const COUNTED: &str = "\
+pub(super) const COUNTED: &str = "\
     test tests testcase testcases case cases check checks assertion assertions assert asserts \
     suite suites unit subtest subtests spec specs example examples scenario scenarios of the in \
     total selected unexpected have has were was are is s";
 
-/// Words in front of a count that is no ordinal number: `with 3 failures`, `tests 5 failed 2`.
-const CONNECTING: &str = "\
-    and with but had has have got found were are is total run runs ran only least detected \
-    there in of ok";
-
-/// Words behind a number that say what else it counts: `failed 3 times`.
-const UNITS: &str = "\
-    time times retry retries attempt attempts bytes byte ms us ns s sec seconds minutes";
-
 /// Words of a log that tries again.
-const RETRIES: &str = "retry retries retrying again attempt attempts try reconnect reconnecting";
+pub(super) const RETRIES: &str =
+    "retry retries retrying again attempt attempts try reconnect reconnecting";
 
 /// Words of a verdict.
 const VERDICTS: &str = "fail failed fails failure failures nok";
@@ -97,6 +89,9 @@ const FIRST_SUBJECTS: &str = "verification verify validation post diagnostics ca
 const DETAILS: &str = "\
     at with rc err error errno code line status ret retval reason result due because after in on";
 
+/// Words behind a verdict that point to its details: `FAIL; see log`.
+const POINTERS: &str = "see check read look log logs details detail refer cf";
+
 /// Words of a log that goes on in another way: `check failed, using defaults`.
 const RECOVERY: &str = "\
     using use default defaults restoring restored formatting continuing fallback falling skipping \
@@ -114,7 +109,7 @@ const STOPS: &str = "error timeout crash crashed abort aborted ng ko bad xpass h
 const STARTS: &str = "run running start starting starts begin beginning entering enter executing";
 
 /// Words of which a pass consists.
-const PASSES: &str = "pass passed passes passing succeeded successful successfully";
+pub(super) const PASSES: &str = "pass passed passes passing succeeded successful successfully";
 
 /// Keys whose value is a verdict.
 const KEYS: &str = "result verdict outcome conclusion";
@@ -136,12 +131,18 @@ pub(crate) fn tells_failure(line: &str) -> bool {
     if is_log_of_go(line) || texts(line, true).any(lists_none) {
         return false;
     }
+    if let Some(failures) = texts(line, true).find_map(labelled_failures) {
+        return failures > 0;
+    }
     texts(line, true).chain(broken_off(line, "FAIL")).any(|text| {
         let report = Report::of(text);
         is_framework_failure(report.text)
             || is_failed_row(report.text)
             || is_failed_phrase(report.text, is_whole(text, line))
             || is_unit_verdict(report.text)
+            || is_failed_code(report.text)
+            || is_failed_count(report.text, is_whole(text, line))
+            || ends_runner_badly(report.text)
             || counts_only_failures(&report.words, is_whole(text, line))
             || report.counts()
             || report.says_not_ok()
@@ -157,6 +158,9 @@ pub(crate) fn counts_failure(line: &str) -> bool {
         let report = Report::of(text);
         report.counts() || counts_only_failures(&report.words, is_whole(text, line))
     };
+    if let Some(failures) = texts(line, true).find_map(labelled_failures) {
+        return failures > 0;
+    }
     !is_log_of_go(line) && texts(line, true).any(counts)
 }
 
@@ -191,7 +195,7 @@ pub(super) fn is_of_none(words: &[Word<'_>], at: usize) -> bool {
 }
 
 /// Tells whether a word belongs to test reports: one of them, or the name of a test.
-fn is_about(word: &Word<'_>) -> bool {
+pub(super) fn is_about(word: &Word<'_>) -> bool {
     listed(ABOUT, &word.text) || word.text.starts_with("test_") || names_test(&word.text)
 }
 
@@ -200,11 +204,11 @@ fn is_hex(text: &str) -> bool {
 }
 
 /// A line, behind what loggers put in front, that may report a result.
-struct Report<'a> {
+pub(super) struct Report<'a> {
     text: &'a str,
-    words: Vec<Word<'a>>,
+    pub(super) words: Vec<Word<'a>>,
     /// Whether it has a word about tests.
-    about: bool,
+    pub(super) about: bool,
 }
 
 impl<'a> Report<'a> {
@@ -214,201 +218,20 @@ impl<'a> Report<'a> {
         Self { text, about: words.iter().any(is_about), words }
     }
 
-    /// Tells whether some failed, or fewer than all passed.
-    fn counts(&self) -> bool {
-        self.counts_failures() || self.counts_passes() || self.counts_fewer_good()
-    }
-
-    fn word(&self, at: usize) -> &str {
+    pub(super) fn word(&self, at: usize) -> &str {
         self.words.get(at).map_or("", |word| word.text.as_str())
     }
 
-    /// Tells whether the number at an index counts something, and numbers nothing: `Test 3`.
-    fn is_count(&self, at: usize) -> bool {
-        let Some(before) = at.checked_sub(1).map(|at| &self.words[at]) else { return true };
-        let joined = self.words[at].before.trim_matches([' ', '\t']);
-        let ordinal = listed("test case check suite scenario spec step", &before.text);
-        let connecting = || {
-            !ordinal
-                && (listed(CONNECTING, &before.text) || is_about(before))
-                && !before.text.starts_with("test_")
-        };
-        let list = joined.starts_with([',', ';', '|', '(', '=', ':', '"', '-', '*', '#', '/', '.']);
-        (list && (!ordinal || joined.starts_with([':', '='])))
-            || number(before).is_some()
-            || connecting()
-    }
-
-    /// Returns the index of the number that counts a word, with the one that it is a part of:
-    /// `1 of 5 failed`.
-    fn part(&self, at: usize) -> usize {
-        let of = |back: usize| at >= back && number(&self.words[at - back]).is_some();
-        if of(1) && self.words[at].before == "/" {
-            at - 1
-        } else if of(2) && self.word(at - 1) == "of" {
-            at - 2
-        } else if of(3) && self.word(at - 1) == "of" && self.word(at - 2) == "out" {
-            at - 3
-        } else {
-            at
-        }
-    }
-
     /// Tells whether words stand in one part of a sentence, from an index to another one.
-    fn flows(&self, from: usize, to: usize) -> bool {
+    pub(super) fn flows(&self, from: usize, to: usize) -> bool {
         self.words[from + 1..=to].iter().all(|word| {
             !word.before.contains(['.', ',', ';', ':', '!', '=']) && !word.before.contains(" -")
         })
     }
 
-    /// `3 failed`, `1 of 5 tests failed`, `Failures: 2`, `failures="1"`, `# FAIL:  1`.
-    fn counts_failures(&self) -> bool {
-        (0..self.words.len()).any(|at| {
-            let label = self.word(at);
-            let error = listed(ERRORS, label);
-            if !error && !listed(FAILURES, label) || self.is_expected(at) {
-                return false;
-            }
-            let Some((count, index)) = self.count(at) else { return false };
-            if count == 0 {
-                return false;
-            }
-            let tries = self.words.iter().any(|word| listed(RETRIES, &word.text));
-            let plural = || {
-                self.words.iter().any(|w| listed(PASSES, &w.text) || listed("tests cases", &w.text))
-            };
-            let alone = || {
-                let mut others = self.words.iter().enumerate().filter(|(other, _)| *other != at);
-                let last = index + 1 == self.words.len() || at + 1 == self.words.len();
-                let plain = |w: &Word<'_>| {
-                    number(w).is_some() || listed("of out number total unexpected", &w.text)
-                };
-                !error && last && others.all(|(_, word)| plain(word))
-            };
-            if tries && !plural() {
-                return false;
-            }
-            self.is_about_beside(at)
-                || !error && self.has_other_count(at)
-                || error && self.is_share_of_rounds(at)
-                || alone()
-        })
-    }
-
-    /// `1000 transfers, 3 errors`, `Total errors: 3`.
-    fn is_share_of_rounds(&self, at: usize) -> bool {
-        let rounds = |(index, word): (usize, &Word<'_>)| {
-            listed(ROUNDS, &word.text) && index > 0 && number(&self.words[index - 1]).is_some()
-        };
-        at == 1 && self.word(0) == "total" || self.words.iter().enumerate().any(rounds)
-    }
-
     /// Tells whether a word about tests stands in the line, other than the counted one itself.
-    fn is_about_beside(&self, at: usize) -> bool {
+    pub(super) fn is_about_beside(&self, at: usize) -> bool {
         self.about && self.words.iter().enumerate().any(|(index, w)| index != at && is_about(w))
-    }
-
-    /// `3 ok, 1 failed`, `total 5 failed 1`.
-    fn has_other_count(&self, at: usize) -> bool {
-        self.words.iter().enumerate().any(|(index, word)| {
-            let other =
-                index != at && listed("ok good total run ran skipped ignored success", &word.text);
-            let beside = |near: usize| self.words.get(near).is_some_and(|w| number(w).is_some());
-            other && (beside(index + 1) || index > 0 && beside(index - 1))
-        })
-    }
-
-    /// `1 expected failure`, `expected failures: 2`, but not `unexpected failures: 2`.
-    fn is_expected(&self, at: usize) -> bool {
-        let before = at.checked_sub(1).map_or("", |back| self.word(back));
-        listed("expected known allowed tolerated simulated injected retry", before)
-    }
-
-    /// Finds the number that counts a word. Between two numbers it is the one behind where the one
-    /// before belongs to the word in front of it: `passed 5 failed 0`.
-    fn count(&self, at: usize) -> Option<(u64, usize)> {
-        let (before, behind) = (self.count_before(at), self.count_behind(at));
-        let named = |word: &Word<'_>| is_about(word) || listed(FAILURES, &word.text);
-        // `3 Tests 1 Failures 0 Ignored` begins with a number.
-        let first = self.words.iter().position(named).and_then(|first| first.checked_sub(1));
-        let total = |first: usize| first > 0 && listed("total totals", self.word(first - 1));
-        let first = first.filter(|&first| !total(first));
-        let numbers_first = first.is_some_and(|first| number(&self.words[first]).is_some());
-        // `run: 5 failed: 0`
-        let joint = self.words.get(at + 1).is_some_and(|next| next.before.contains([':', '=']));
-        let owned = |index: usize| index > 0 && is_about(&self.words[index - 1]);
-        // `result: 0 failures (5 tests)`
-        let bracketed = self.words.get(at + 1).is_some_and(|next| next.before.contains('('));
-        match before {
-            Some(_) if behind.is_some() && joint => behind,
-            Some((_, index))
-                if behind.is_some() && !bracketed && !numbers_first && owned(index) =>
-            {
-                behind
-            }
-            Some(before) => Some(before),
-            None => behind,
-        }
-    }
-
-    fn count_before(&self, at: usize) -> Option<(u64, usize)> {
-        // `tests 5 / errors 0`
-        let mut back = at.checked_sub(1).filter(|_| !self.words[at].before.contains(" / "))?;
-        while number(&self.words[back]).is_none() {
-            if !listed(COUNTED, self.word(back)) {
-                return None;
-            }
-            back = back.checked_sub(1)?;
-        }
-        let part = self.part(back);
-        let counts = self.flows(back, at) && self.is_count(part);
-        counts.then(|| number(&self.words[part])).flatten().map(|count| (count, back))
-    }
-
-    fn count_behind(&self, at: usize) -> Option<(u64, usize)> {
-        // `failed tests: 1`
-        let tests = listed("tests test testcases cases checks", self.word(at + 1));
-        let at = at + usize::from(tests);
-        let next = self.words.get(at + 1)?;
-        if tests && !next.before.contains([':', '=']) {
-            return None;
-        }
-        let joined = |c: char| {
-            matches!(c, ' ' | '\t' | ':' | '=' | '(' | '"' | '\'' | '|' | '.' | '>' | ')' | '[')
-        };
-        let unit = self.words.get(at + 2).is_some_and(|w| listed(UNITS, &w.text));
-        let count = number(next).filter(|_| !unit && next.before.chars().all(joined))?;
-        Some((count, at + 1))
-    }
-
-    /// `4 of 5 tests passed`, `passed: 4/5`, `67% tests passed`.
-    fn counts_passes(&self) -> bool {
-        (0..self.words.len()).any(|at| {
-            let Some(whole) = number(&self.words[at]) else { return false };
-            let part = self.part(at);
-            let percent = self.words[at].after.starts_with('%');
-            if part == at && !percent {
-                return false;
-            }
-            let some = number(&self.words[part]).unwrap_or_default();
-            let less = if part == at { whole < 100 } else { some < whole };
-            // `[2/5] test passed` and `2/5 Test #1` number the tests.
-            let numbered = self.words[at].after.starts_with(']');
-            let mut next = at + 1;
-            while listed(COUNTED, self.word(next)) {
-                next += 1;
-            }
-            let behind = listed(PASSES, self.word(next)) && self.flows(at, next);
-            // `pass 1 of 3` numbers the passes.
-            let pass = part > 0
-                && self.word(part - 1) == "pass"
-                && self.words[part].before.trim().is_empty();
-            let before = part > 0
-                && !pass
-                && listed(PASSES, self.word(part - 1))
-                && !self.words[part].before.contains([',', ';', '.']);
-            less && !numbered && (before || behind && self.is_count(part))
-        })
     }
 
     /// `not ok 3 - name`, `tp2: not ok`, `3 tests did not pass`.
@@ -564,9 +387,12 @@ impl<'a> Report<'a> {
         let measure = match word.after.trim_ascii().chars().next() {
             None => {
                 let value = listed("at expected exp want got rc err code bin", &next.text);
-                value || number(next).is_some() || is_hex(&next.text)
+                // `FAIL in 12 ms`
+                let time = next.text == "in"
+                    && self.words.get(at + 2).is_some_and(|w| number(w).is_some());
+                value || time || number(next).is_some() || is_hex(&next.text)
             }
-            Some(first) => matches!(first, '(' | '[' | ',' | '-' | '*'),
+            Some(first) => matches!(first, '(' | '[' | ',' | '-' | '*' | ';'),
         };
         measure && (named || joined)
     }
@@ -599,7 +425,10 @@ impl<'a> Report<'a> {
         let tries = self.words.iter().any(|word| listed(RETRIES, &word.text));
         match after.trim_ascii().chars().next() {
             None => name,
-            Some(',' | '.' | ';') => self.about && !tries,
+            Some(',' | '.' | ';') => {
+                !tries
+                    && (self.about || listed(DETAILS, &next.text) || listed(POINTERS, &next.text))
+            }
             Some(_) => true,
         }
     }
@@ -713,26 +542,6 @@ impl<'a> Report<'a> {
             })
     }
 
-    /// `12 tests run, 11 ok`, `score: 11/12 tests`.
-    fn counts_fewer_good(&self) -> bool {
-        let numbers: Vec<usize> =
-            (0..self.words.len()).filter(|&at| number(&self.words[at]).is_some()).collect();
-        let &[first, second] = numbers.as_slice() else { return false };
-        let (one, other) = (number(&self.words[first]), number(&self.words[second]));
-        let scored = first > 0
-            && listed("score tally total result results summary", self.word(first - 1))
-            && self.words[first].before.contains([':', '='])
-            && self.part(second) == first;
-        if scored {
-            return self.about && one < other;
-        }
-        let tests = listed("tests testcases cases checks", self.word(first + 1))
-            && !listed(PASSES, self.word(first + 2));
-        let good = listed(PASSES, self.word(second + 1)) || self.word(second + 1) == "ok";
-        let apart = self.words[second].before.contains([',', ';', '-', ':']);
-        tests && good && apart && second + 2 == self.words.len() && other < one && first <= 1
-    }
-
     /// `Parser.FAIL`, `status::FAIL`, `PASS/FAIL`, `FAIL=0`, `Passed Failed Skipped`.
     fn is_part_of_name(&self, at: usize) -> bool {
         let word = &self.words[at];
@@ -747,7 +556,8 @@ impl<'a> Report<'a> {
             let other = self.words.get(index);
             other.is_some_and(|w| listed(PASSES, &w.text) && w.capital == word.capital)
         };
-        let tests = usize::from(listed("tests cases checks", self.word(at + 1)));
+        let tests =
+            usize::from(listed("tests cases checks suites assertions asserts", self.word(at + 1)));
         let value = self.words.get(at + 1 + tests).is_some_and(|next| {
             next.before.contains([':', '=']) && listed("0 none no false nil null", &next.text)
         });

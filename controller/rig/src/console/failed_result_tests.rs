@@ -64,7 +64,7 @@ proptest! {
     #[test]
     fn words_of_results_in_any_order_are_answered(
         parts in prop::collection::vec(
-            prop::sample::select(vec!["failed", "FAIL", "1", "of", "/", ":", " ", "tests", "not", "ok", "passed", "%", "(", "]", "a.", "::"]),
+            prop::sample::select(vec!["failed", "FAIL", "1", "of", "/", ":", " ", "tests", "not", "ok", "passed", "%", "(", "]", "a.", "::", "-EIO", "false", "=", "leaked", "bytes", "returned", "expected", "0", "-1"]),
             0..12,
         )
     ) {

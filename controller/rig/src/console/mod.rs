@@ -8,6 +8,7 @@
 //! **Refused here:** knowing what a transport is made of, opening devices, printing, and
 //! deciding what output means for a verdict.
 
+mod awaited_text;
 mod boot_banner;
 mod candidate_lines;
 mod capture;
@@ -17,6 +18,7 @@ mod crash_dump;
 mod crash_evidence;
 mod cut_headline;
 mod disk;
+mod error_codes;
 mod error_word;
 mod escape;
 mod expect;
@@ -34,11 +36,14 @@ mod read;
 mod readable;
 mod recognise;
 mod recognition;
+mod report_counts;
 mod result_lists;
 mod result_rows;
+mod runner_ends;
 mod scan;
 mod search;
 mod signatures;
+mod structured_counts;
 mod supervision;
 mod suspicion;
 mod tail;
@@ -49,6 +54,8 @@ mod verdict_phrases;
 mod words;
 mod yaml_results;
 
+pub use awaited_text::AwaitedDoubt;
+pub(crate) use awaited_text::awaited_doubt;
 pub(crate) use boot_banner::{BannerStage, FoundBanner, boot_banner, find_banner};
 pub(crate) use candidate_lines::candidate;
 pub use capture::{Console, Syncing};

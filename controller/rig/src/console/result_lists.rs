@@ -57,6 +57,11 @@ const GOOD: &str = "ok good succeeded success";
 const ROWS: &str = "test tests testcase case suite module group check name unit";
 const VERDICTS: &str = "result verdict outcome status";
 
+/// Words of other columns of a table without names: `total pass fail`.
+const OTHERS: &str = "\
+    total totals all run ran executed tests test cases skip skipped skips ignored ignore disabled \
+    warn warnings";
+
 /// Where a verdict stands in its line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
@@ -94,6 +99,10 @@ struct TableHead {
     /// Columns, counted from the right, that hold counts, and those of them that count failures.
     counts: Vec<usize>,
     failures: Vec<usize>,
+    /// Whether each row begins with its name.
+    named: bool,
+    /// How many columns there are, if each is a count.
+    only_counts: Option<usize>,
 }
 
 /// Tells whether a line may be a failed row, or the head of a table with one.
@@ -410,10 +419,16 @@ fn table_head(text: &str) -> Option<TableHead> {
     };
     let (failures, passes, good) = (of(FAILURES), of(PASSES), of(GOOD));
     let rows = columns.first().is_some_and(|first| listed(ROWS, first));
-    let counted = !passes.is_empty() || rows && !good.is_empty();
+    let totals = rows && columns.iter().any(|column| listed("tests total run cases", column));
+    let counted = !passes.is_empty() || rows && !good.is_empty() || totals;
     let counts: Vec<usize> = [failures.clone(), passes, good].concat();
     let named = counts.iter().all(|&at| at + 1 < columns.len());
-    (counted && named && !failures.is_empty()).then_some(TableHead { separator, counts, failures })
+    let is_count =
+        |column: &&str| [FAILURES, PASSES, GOOD, OTHERS].iter().any(|list| listed(list, column));
+    let all_count = columns.iter().all(|column| is_count(&column));
+    let only_counts = all_count.then_some(columns.len());
+    let head = TableHead { separator, counts, failures, named, only_counts };
+    (counted && (named || all_count) && !head.failures.is_empty()).then_some(head)
 }
 
 fn columns(text: &str, separator: Option<char>) -> Vec<&str> {
@@ -443,12 +458,14 @@ impl TableHead {
         let columns = columns(text.trim_ascii(), self.separator);
         let count = |from_right: &usize| {
             let column = columns.len().checked_sub(from_right + 1)?;
-            let text = columns.get(column).filter(|_| column > 0)?;
-            parsed_count(text)
+            parsed_count(columns.get(column)?)
         };
-        let named = columns.first()?.bytes().any(|b| b.is_ascii_alphabetic());
-        let whole = self.counts.iter().all(|at| count(at).is_some());
-        (named && whole).then(|| self.failures.iter().filter_map(count).sum())
+        let first = columns.first()?;
+        let lettered = first.bytes().any(|b| b.is_ascii_alphabetic());
+        let named = self.named && lettered && self.counts.iter().all(|at| count(at).is_some());
+        let counts = self.only_counts == Some(columns.len())
+            && columns.iter().all(|column| parsed_count(column).is_some());
+        (named || counts).then(|| self.failures.iter().filter_map(count).sum())
     }
 }
 

@@ -22,7 +22,8 @@ const PATTERNS: &[&str] = &[
     r#": ?"(?:self[_-]?)?tests?".*"(?:ok|success|pass|succeeded)" ?: ?false"#,
     r#"^\{ ?"(?:id|no?|num|index|step|tp)" ?: ?"?\w+"? ?, ?"(?:ok|pass)" ?: ?false"#,
     // Counts
-    r"^P[=:] ?\d+[ ,;/]+F[=:] ?0*[1-9]",
+    r"^(?:(?:summary|totals?|results?|tests?|tally)\b:? )?P[=:] ?\d+[ ,;/]+F[=:] ?0*[1-9]",
+    r"^(?:(?:summary|totals?|results?|tests?|tally)\b:? )?F[=:] ?0*[1-9]\d*[ ,;/]+P[=:] ?\d+",
     r"^\d+ good, 0*[1-9]\d* bad$",
     r"^errors? (?:found|detected)[:=] ?(?:0x0*[1-9a-f]|0*[1-9])[0-9a-f]*(?: in .*\btest\b.*)?$",
     r"^fail(?:ed|ures?)? - 0*[1-9]\d*$",
@@ -48,7 +49,7 @@ const PATTERNS: &[&str] = &[
 ];
 
 /// Text of which one stands in each such line, unless a word of results does.
-pub(super) const HINTS: &str = r#"" ?: ?false|\bP[=:] ?[0-9]+[ ,;/]+F[=:]|[0-9] good, |tests? (?:could|can|did )|\bWRONG|incorrect|\bbad[.!]?[\r\n]|\bNG|\bNOK|not ok|(?:code|status)[:= ]+-?0*[1-9]|main(?:\(\))? return|test[^\r\n]* returned -|\btest_[a-z0-9_]+: expected |\brc ?= ?-?0*[1-9]|test (?:sequence|run|session|execution) (?:was )?interr|(?:test|bist)[^\r\n]*[:=] ?-?(?:0x)?0*[1-9a-f]|\b(?:result|tally|summary)s?[:= ]+[0-9]+ ?(?:/|of)"#;
+pub(super) const HINTS: &str = r#"" ?: ?false|\bP[=:] ?[0-9]+[ ,;/]+F[=:]|\bF[=:] ?[0-9]+[ ,;/]+P[=:]|[0-9] good, |tests? (?:could|can|did )|\bWRONG|incorrect|\bbad[.!]?[\r\n]|\bNG|\bNOK|not ok|(?:code|status)[:= ]+-?0*[1-9]|main(?:\(\))? return|test[^\r\n]* returned -|\btest_[a-z0-9_]+: expected |\brc ?= ?-?0*[1-9]|test (?:sequence|run|session|execution) (?:was )?interr|(?:test|bist)[^\r\n]*[:=] ?-?(?:0x)?0*[1-9a-f]|\b(?:result|tally|summary)s?[:= ]+[0-9]+ ?(?:/|of)"#;
 
 static FAILURES: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let ascii = syntax::Config::new().unicode(false).utf8(false).case_insensitive(true);

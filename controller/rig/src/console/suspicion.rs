@@ -14,6 +14,7 @@
 
 use super::failed_result::{is_of_none, tells_failure};
 use super::lines::without_context;
+use super::structured_counts::labelled_failures;
 use super::supervision::tells_intervention;
 use super::words::{Word, is_zero, listed, words};
 
@@ -185,7 +186,7 @@ pub(crate) fn is_suspicious(line: &str) -> bool {
     if run || words.first().is_some_and(|first| listed(VERDICTS, &first.text)) {
         return false;
     }
-    if is_comment_of_todo(line) {
+    if is_comment_of_todo(line) || labelled_failures(text) == Some(0) {
         return false;
     }
     if frames_reset(text, &words) {
@@ -452,7 +453,7 @@ fn lists_set_up(words: &[Word<'_>], at: usize) -> bool {
 
 /// Tells whether a line reports a failed test in a format that no grammar knows.
 fn fails(words: &[Word<'_>]) -> bool {
-    const TESTS: [&str; 15] = [
+    const TESTS: [&str; 16] = [
         "passed",
         "test",
         "tests",
@@ -466,6 +467,7 @@ fn fails(words: &[Word<'_>]) -> bool {
         "checks",
         "assertion",
         "assertions",
+        "asserts",
         "spec",
         "specs",
     ];
@@ -494,7 +496,9 @@ fn fails(words: &[Word<'_>]) -> bool {
         let number =
             |index: usize| words.get(index).filter(|w| w.text.bytes().all(|b| b.is_ascii_digit()));
         let before = at.checked_sub(1).and_then(number);
-        let after = number(at + 1).filter(|next| next.before.contains([':', '=']));
+        // `Failed Assertions: 0`
+        let noun = usize::from(next.is_some_and(|next| TESTS.contains(&next.text.as_str())));
+        let after = number(at + 1 + noun).filter(|next| next.before.contains([':', '=']));
         if let Some(count) = after.or(before) {
             return !is_zero(&count.text) && (about_tests() || words.len() <= 4);
         }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use jig_model::result::TestReport;
 use jig_model::{Cause, ConsoleName, Evidence, ImageSeen, Note};
 
+use crate::console::AwaitedDoubt;
 use crate::workflow::ActionFailure;
 
 /// Bytes of one console's log.
@@ -158,6 +159,19 @@ pub enum BootSign {
     Banner(ByteRange),
 }
 
+/// A text that the plan waits for, where it proves nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DoubtfulText {
+    /// Its line.
+    pub line: ByteRange,
+    /// The text.
+    pub text: String,
+    /// Why it proves nothing.
+    pub doubt: AwaitedDoubt,
+    /// A pattern that tells a pass from this line, quoted for a shell.
+    pub pattern: String,
+}
+
 /// Everything observed in one attempt. All of it belongs to the last boot that the plan started,
 /// except `earlier`, `elsewhere`, `incidents` and `gaps`, which belong to the whole attempt.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -179,6 +193,8 @@ pub struct Observation {
     pub begun_again: Option<BootSign>,
     /// The first line that says that a test failed, and that is part of no report.
     pub failed_result: Option<ByteRange>,
+    /// The text that ends the plan, if it proves nothing where it stands.
+    pub doubtful_text: Option<DoubtfulText>,
     /// The line that looks most like a result, where no known format was found.
     pub result_like: Option<ResultLike>,
     /// Whether another console printed in the last boot.

@@ -8,10 +8,11 @@ use jig_model::result::{CaseStatus, ResultFormat, TestReport};
 use jig_model::{Cause, Evidence, Note, Verdict};
 
 use super::observation::{
-    BootSign, CoreFinding, ExpectedCrash, ImageIdentity, Incident, IncidentKind, Observation,
-    Standstill,
+    BootSign, CoreFinding, DoubtfulText, ExpectedCrash, ImageIdentity, Incident, IncidentKind,
+    Observation, Standstill,
 };
 use super::other_console::{complete_report, console_advice};
+use crate::console::AwaitedDoubt;
 
 pub(super) type Rule = fn(&Observation) -> Option<Verdict>;
 
@@ -47,6 +48,7 @@ const RULES: &[(&str, Rule)] = &[
     ("contradiction", contradiction),
     ("core-unknown", core_unknown),
     ("failed-result", failed_result),
+    ("doubtful-text", doubtful_text),
     ("suspicious-output", suspicious_output),
     ("fault-behind", fault_behind),
     ("begun-again", begun_again),
@@ -595,6 +597,22 @@ fn failed_result(seen: &Observation) -> Option<Verdict> {
         "the target printed what looks like a failed test or a crash and is part of no known \
          report: {} \
          (if it is harmless: --allow REGEX, or `allow_output` of profile or plan)",
+        line.text
+    );
+    Some(verdict(Cause::SuspiciousOutput, summary, vec![line.evidence()]))
+}
+
+/// A text that proves nothing where it stands is no reason of a pass.
+fn doubtful_text(seen: &Observation) -> Option<Verdict> {
+    let DoubtfulText { line, text, doubt, pattern } = seen.doubtful_text.as_ref()?;
+    let why = match doubt {
+        AwaitedDoubt::PartOfWord => "is a part of another word",
+        AwaitedDoubt::Denied => "is denied by the words in front of it",
+        AwaitedDoubt::FailingValue => "has the value of a failure behind it",
+    };
+    let summary = format!(
+        "the expected text `{text}` {why}: {} (a pattern that tells them apart: {pattern}; if the \
+         line is harmless: --allow REGEX, or `allow_output` of profile or plan)",
         line.text
     );
     Some(verdict(Cause::SuspiciousOutput, summary, vec![line.evidence()]))

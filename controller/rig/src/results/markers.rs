@@ -1,7 +1,10 @@
 //! The plan's own markers, for firmwares that speak no known format.
 //!
-//! Each expression is tried on each line by itself, colours removed, log prefixes kept.
+//! Each expression is tried on each line by itself, colours removed. Where none matches the whole line,
+//! they are tried behind its log prefixes.
 //! Where one line matches several outcomes, the worst counts.
+
+use std::borrow::Cow;
 
 use jig_model::pattern::Pattern;
 use jig_model::plan::Markers;
@@ -10,7 +13,7 @@ use regex::bytes::{Captures, Regex, RegexBuilder};
 
 use super::marked_counts::{counts_any, own_words};
 use super::record::{CaseOutcome, ReportBuilder};
-use crate::console::lines::Span;
+use crate::console::lines::{Span, lossy, without_context, without_prefix};
 use crate::console::{counts_failure, readable};
 
 /// Says why a plan's markers cannot be used.
@@ -29,6 +32,9 @@ pub enum MarkerError {
         source: regex::Error,
     },
 }
+
+/// Most log prefixes taken off one line: time stamp, level, tag, source.
+const MAX_PREFIXES: usize = 6;
 
 /// Largest compiled expression in bytes: a plan must not take the memory of the host.
 const MAX_COMPILED: usize = 1 << 20;
@@ -101,6 +107,11 @@ impl MarkerReader {
         })
     }
 
+    /// Tells whether an expression matches a line, or what stands behind its log prefixes.
+    pub(super) fn knows(&self, line: &[u8]) -> bool {
+        self.matches(&self.message(line))
+    }
+
     pub(super) fn matches(&self, line: &[u8]) -> bool {
         let optional = [&self.start, &self.skip, &self.planned];
         [&self.pass, &self.fail, &self.end]
@@ -109,12 +120,39 @@ impl MarkerReader {
             .any(|regex| regex.is_match(line))
     }
 
+    /// Returns what of a line the expressions read: all of it, or else what stands behind log
+    /// prefixes, if they match that. A failure may stand behind more than a result may.
+    fn message<'l>(&self, line: &'l [u8]) -> Cow<'l, [u8]> {
+        if self.matches(line) {
+            return Cow::Borrowed(line);
+        }
+        let whole = lossy(line);
+        let behind = |strip: &dyn Fn(&str) -> Option<&str>, found: &dyn Fn(&[u8]) -> bool| {
+            let texts = std::iter::successors(Some(&*whole), |text| strip(text));
+            let texts: Vec<&str> = texts.take(1 + MAX_PREFIXES).collect();
+            // Of `I (12) spi: bad` the tag may be the name.
+            let tagged = |pair: &[&'_ str]| {
+                let tag = pair[0].len() - pair[1].len();
+                let prefix = pair[0].get(..tag).unwrap_or_default();
+                let from = prefix.trim_ascii_end().rfind(' ').map_or(0, |at| at + 1);
+                [pair[0][from..].to_owned(), pair[1].trim_ascii_start().to_owned()]
+            };
+            let mut texts = texts.windows(2).flat_map(tagged);
+            texts.find(|text| found(text.as_bytes())).map(String::into_bytes)
+        };
+        let fails = |text: &[u8]| self.fail.is_match(text);
+        let failure = || behind(&|text| without_context(text, true), &fails);
+        let result = behind(&|text| without_prefix(text), &|text| self.matches(text));
+        result.or_else(failure).map_or(Cow::Borrowed(line), Cow::Owned)
+    }
+
     pub(super) fn line(
         &mut self,
         line: &[u8],
         span: Span,
         record: &mut ReportBuilder,
     ) -> MarkedLine {
+        let line = &*self.message(line);
         let mut known = false;
         if let Some(found) = self.planned.as_ref().and_then(|regex| regex.captures(line)) {
             known = true;
@@ -192,6 +230,7 @@ impl MarkerReader {
     /// Reads the unfinished last line: only the end marker can count, and what looks like a
     /// failure is one.
     pub(super) fn last(&self, line: &[u8], record: &mut ReportBuilder) {
+        let line = &*self.message(line);
         if self.fail.is_match(line) {
             record.claim_any();
         }

@@ -205,7 +205,7 @@ impl ReportReader {
     /// markers know is theirs.
     fn open(&mut self, bytes: &[u8], text: &str, raw: &RawLine<'_>) {
         let at = raw.span.start;
-        if let Some(markers) = self.markers.take_if(|markers| markers.matches(bytes)) {
+        if let Some(markers) = self.markers.take_if(|markers| markers.knows(bytes)) {
             let mut reading = Reading::of_markers(markers, at);
             self.cut_at.into_iter().for_each(|at| reading.cut(at));
             self.readings.push(reading);

@@ -325,6 +325,16 @@ fn markers_of_the_plan_are_read() {
             "markers -a | the target also reports in format unity (1 result, without an end): name the format that counts in the plan",
         ),
         ("not so GOOD a\nthe BAD\n", "none"),
+        // Behind what a logger puts in front.
+        (
+            "[00:00:01.000,000] <inf> app: GOOD a\r\nI (12) app: BAD b: hot\r\n[    2.0] THE END\r\n",
+            "markers +a -b end",
+        ),
+        ("GOOD a\n\x1b[31mE (12) app: BAD b\x1b[0m\nTHE END\n", "markers +a -b end"),
+        ("GOOD a\nI (12) BAD: b\nTHE END\n", "markers +a -case_1 end"),
+        ("GOOD a\n12:00:01 app[3]: x\n[E] BAD b\nTHE END\n", "markers +a -b end"),
+        ("GOOD a\n<err> \u{e9}: x\n<err> app: BAD b\nTHE END\n", "markers +a -b end"),
+        ("GOOD a\nE (12) app: not BAD b\nmodem BAD\nTHE END\n", "markers +a end"),
         // A row of the same form with another verdict; a log line has none.
         ("GOOD a\nROW b ERROR\nTHE END\n", "markers +a end"),
     ] {

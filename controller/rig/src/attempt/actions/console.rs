@@ -402,7 +402,7 @@ fn expected_text(
             .collect(),
         None => vec![range(matched.start, matched.end)],
     };
-    Observed::Expected { text: range(start, matched.end), spelled }
+    Observed::Expected { text: range(start, matched.end), matched: matched.start, spelled }
 }
 
 /// Returns where the text that a match at an index stands for begins.

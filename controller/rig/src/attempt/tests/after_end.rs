@@ -223,3 +223,62 @@ async fn nothing_passes_with_a_boot_or_a_cut_result_behind_its_end() {
         assert_eq!(bench.cause(&plan(BOOT_AND_WAIT)).await, cause, "{behind:?}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn nothing_passes_by_a_text_that_proves_nothing_where_it_stands() {
+    let waits = |pattern| plan(&format!("{{ power = 'cycle' }}, {{ expect = ['{pattern}'] }}"));
+    for (output, pattern, hint) in [
+        ("boot incomplete\n", "complete", Some(r"'\bcomplete\b'")),
+        ("main rc=-5\r\n", "rc=", Some("'rc= *0$'")),
+        ("not all of the links are up\n", "links are up", Some("'^links are up'")),
+        ("self-test passed? no\n", "self-test passed", Some("'self\\-test passed$'")),
+        ("flash was not ready\n", "(?i)READY", Some("'^ready'")),
+        ("flash is not ready\n", "flash.*ready", Some("'^ready'")),
+        ("boot incomplete\n", "in[c]omplete", None),
+        ("boot incomplete\nboot complete\n", r"\bcomplete\b", None),
+        ("main rc=0\n", "rc=", None),
+        ("all tests passed\n", "all tests", None),
+        ("temp=-5\n", "temp=", None),
+        ("Hello\n", ".ello", None),
+        ("boot completed in 12 ms\n", "complete", None),
+    ] {
+        let boot = || vec![print(output)];
+        let end = Bench::new(vec![boot()]).perform(&waits(pattern)).await.unwrap();
+        let (cause, summary) = (end.verdict.cause, &end.verdict.summary);
+        let wanted = if hint.is_some() { Cause::SuspiciousOutput } else { Cause::ExpectationsMet };
+        assert_eq!(cause, wanted, "{output:?} {pattern} {summary}");
+        assert!(summary.contains(hint.unwrap_or_default()), "{summary}");
+        let text = format!("allow_output = ['.']\n{}", waits(pattern));
+        assert_eq!(Bench::new(vec![boot()]).cause(&text).await, Cause::ExpectationsMet, "{output}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_headline_that_is_cut_on_another_console_counts_whenever_it_came() {
+    for (behind, cause) in [
+        ("net up\n*** HardFau", Cause::SuspiciousOutput),
+        ("net up\n*** HardFau\n", Cause::Passed),
+        ("net> ", Cause::Passed),
+    ] {
+        // In one moment with the end of the report, and in front of it.
+        let there = || Beat::Print(1, behind.into());
+        for boot in [vec![print(GREEN), there()], vec![there(), Beat::Drain, SOON, print(GREEN)]] {
+            let bench = Bench::new(vec![boot]);
+            assert_eq!(bench.cause(&plan(BOOT_AND_WAIT)).await, cause, "{behind:?}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_passes_with_another_boot_on_another_console() {
+    for (front, behind, cause) in [
+        ("net v3.1 start\nup\n", "net v3.1 start\n", Cause::SuspiciousOutput),
+        ("net v3.1 start\nup\n", "net v3.1 idle\n", Cause::Passed),
+        ("tick\n", "tick\n", Cause::Passed),
+    ] {
+        let there = |text: &str| Beat::Print(1, text.into());
+        let boot = vec![there(front), Beat::Drain, print(GREEN), Beat::Drain, SOON, there(behind)];
+        let bench = Bench::new(vec![boot]);
+        assert_eq!(bench.cause(&plan(BOOT_AND_WAIT)).await, cause, "{front:?} {behind:?}");
+    }
+}

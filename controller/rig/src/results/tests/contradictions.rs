@@ -217,6 +217,10 @@ const DOUBTFUL: &[(&str, &str)] = &[
         "t.cpp:12: FAILED:\n  CHECK( a )\n\nt.cpp:13: FAILED:\n  CHECK( b )\n\n===\ntest cases: 2 | 1 passed | 1 failed as expected\nassertions: 2 | 1 passed | 1 failed as expected\n",
     ),
     (
+        "catch2, an assertion that failed in no case that did",
+        "test cases: 4 | 3 passed | 1 failed as expected\nassertions: 12 | 11 passed | 1 failed\n",
+    ),
+    (
         "catch2, assertions that do not add up",
         "test cases: 2 | 1 passed | 1 skipped\nassertions: 4 | 3 passed\n",
     ),

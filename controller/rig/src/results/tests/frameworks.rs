@@ -391,7 +391,7 @@ pub(super) const TABLE: &[(&str, &str, &str)] = &[
     (
         "catch2, skipped",
         "test cases: 3 | 1 passed | 1 skipped | 1 failed as expected\nassertions: 1 | 1 passed\n",
-        "catch2 +case_1 ~case_2 ~case_3 planned=3 claimed=0 end",
+        "catch2 +case_1 +case_2 ~case_3 planned=3 claimed=0 end",
     ),
     (
         "catch2, totals that lie",
