@@ -7,7 +7,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -27,13 +27,16 @@ fn drops() -> usize {
 struct DroppingProxy {
     path: std::path::PathBuf,
     dropped: Arc<AtomicUsize>,
+    /// Whether connections are dropped yet: one that is cut before there is any is an error.
+    armed: Arc<AtomicBool>,
 }
 
 impl DroppingProxy {
     fn start(path: std::path::PathBuf, rig: std::path::PathBuf, most: usize) -> Self {
         let listener = UnixListener::bind(&path).unwrap();
         let dropped = Arc::<AtomicUsize>::default();
-        let count = Arc::clone(&dropped);
+        let armed = Arc::<AtomicBool>::default();
+        let (count, arms) = (Arc::clone(&dropped), Arc::clone(&armed));
         // Ends with the test's process.
         thread::spawn(move || {
             for (number, near) in listener.incoming().map_while(Result::ok).enumerate() {
@@ -42,8 +45,9 @@ impl DroppingProxy {
                 pass(near.try_clone().unwrap(), far.try_clone().unwrap());
                 pass(far, near);
                 if number < most {
-                    let count = Arc::clone(&count);
+                    let (count, arms) = (Arc::clone(&count), Arc::clone(&arms));
                     thread::spawn(move || {
+                        until("a run", || arms.load(Ordering::SeqCst).then_some(()));
                         // Within the greeting, within the first lines, and in the middle of the stream:
                         // 1 to 120 ms, in an order that looks random and is always the same.
                         thread::sleep(Duration::from_millis((number as u64 * 37) % 120 + 1));
@@ -54,7 +58,7 @@ impl DroppingProxy {
                 }
             }
         });
-        Self { path, dropped }
+        Self { path, dropped, armed }
     }
 
     fn dropped(&self) -> usize {
@@ -113,7 +117,7 @@ fn a_run_survives_connections_that_are_dropped_again_and_again() {
     let began = Instant::now();
     // On an idle host 60 drops take 5 s; the run is cancelled as soon as there were enough.
     let image = elf("mps2-an385", "never-quiet");
-    let time = format!("{}s", drops);
+    let time = format!("{}s", 10 * drops);
     let mut command = hosts.desk.jig([
         "run",
         "-b",
@@ -134,8 +138,10 @@ fn a_run_survives_connections_that_are_dropped_again_and_again() {
         shown
     });
     let caller_pid = Pid::from_raw(caller.child().id().cast_signed());
+    until("a copied run", || hosts.desk.run_dirs().pop());
+    proxy.armed.store(true, Ordering::SeqCst);
     let mut most_open = 0;
-    let end = Instant::now() + Duration::from_secs(drops as u64 + 120);
+    let end = Instant::now() + Duration::from_secs(2 * drops as u64 + 120);
     while proxy.dropped() < drops && Instant::now() < end {
         most_open = most_open.max(descriptors(caller_pid));
         thread::sleep(Duration::from_millis(20));
@@ -182,7 +188,15 @@ fn a_run_and_a_terminal_survive_ssh_connections_that_are_cut() {
     let caller = start(&args);
     let copy = until("a copied run", || hosts.desk.run_dirs().pop());
     let run = copy.file_name().unwrap().to_str().unwrap().to_owned();
-    let attached = start(&["runs", "attach", &run]);
+    let mut attached = start(&["runs", "attach", &run]);
+    // A connection that is cut before there is any is an error, so it is waited for.
+    let mut out = attached.child().stdout.take().unwrap();
+    let mut shown = vec![0; 1];
+    out.read_exact(&mut shown).unwrap();
+    let shown = thread::spawn(move || {
+        out.read_to_end(&mut shown).unwrap();
+        String::from_utf8(shown).unwrap()
+    });
     let connections = hosts.sshd.connections();
     for round in 1..=4 {
         until("two connections more", || (connections.count() >= 2 * round).then_some(()));
@@ -199,7 +213,7 @@ fn a_run_and_a_terminal_survive_ssh_connections_that_are_cut() {
     crate::workshop::ran(&mut cancel).unwrap().says(0, &[]);
     let (caller, attached) = (caller.finish(), attached.finish());
     assert_eq!((caller.code(), attached.code()), (130, 130), "{caller}\n{attached}");
-    assert_eq!(attached.out(), caller.out(), "both have shown the whole console");
+    assert_eq!(shown.join().unwrap(), caller.out(), "both have shown the whole console");
     let record: Value =
         serde_json::from_slice(&fs::read(copy.join("record.json")).unwrap()).unwrap();
     assert_eq!(record["verdict"]["kind"], "cancelled");
