@@ -91,6 +91,8 @@ fn the_same_at_both(rig: &Workshop, runs: &[String], elsewhere: impl Fn(&[&str])
     assert!(there.stdout == here.stdout, "the archive is another one than at the rig");
     assert!(there.stdout.len() > 1000);
     elsewhere(&["runs", "prune", "--keep-days", "1"]).says(2, &["this host only"]);
+    elsewhere(&["profile", "show", "microbit"]).says(2, &["works on the rig of this host"]);
+    assert!(elsewhere(&["doctor"]).err().contains("this looks at this host"));
     assert_eq!(rig.run_dirs().len(), runs.len());
 }
 
