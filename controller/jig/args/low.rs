@@ -254,7 +254,7 @@ pub(crate) enum RunsCommand {
         /// Id, its beginning, `last`, or the job that makes it
         #[arg(default_value = "last")]
         run: String,
-        /// Leave out what it has printed so far
+        /// Leave out what its consoles have printed so far
         #[arg(long)]
         tail: bool,
     },

@@ -59,6 +59,12 @@ impl DoctorFinding {
 /// Looks at the host. JSON: `{"ok":BOOL,"checks":[{"check","level","found","fix"}]}` with
 /// the levels `ok`, `warning` and `missing`; `ok` tells that nothing is missing.
 pub(crate) fn doctor(common: &Common, screen: &Screen) -> Result<u8, Failure> {
+    if common.is_elsewhere() {
+        // Programs, rights and folders are those of the process that looks.
+        screen.insist(
+            "this looks at this host; for the rig's host: log in there and run `jig doctor`",
+        );
+    }
     let mut findings = Vec::new();
     let progress = screen.progress();
     progress.set("looking at this host");

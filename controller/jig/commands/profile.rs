@@ -74,8 +74,9 @@ fn kind_of(path: &Path, text: &str) -> Kind {
     }
 }
 
+/// Checks files of this host, also where a rig elsewhere is named.
 fn check(common: &Common, screen: &Screen, files: &[PathBuf]) -> Result<u8, Failure> {
-    let Boards { mut profiles, fault_sets, mut bad } = Boards::around(&common.lab()?, files)?;
+    let Boards { mut profiles, fault_sets, mut bad } = Boards::around(&common.own_lab(), files)?;
     let mut rig_file = false;
     for path in files {
         let Ok(Source { origin, text }) = read(path) else { continue };

@@ -175,6 +175,7 @@ impl From<RemoteRigError> for Failure {
                     RemoteRigError::Gone { what: GoesOn::Run(run), .. } => failure.help(format!(
                         "the run goes on at the rig; its output: jig runs attach {run}"
                     )),
+                    RemoteRigError::Gone { what: GoesOn::Nothing, .. } => failure,
                     RemoteRigError::Unknown { host, .. } => failure.help(format!(
                         "install jig {} at {host}; verbs that work on a board, such as run and test, \
                          work as it is",

@@ -17,7 +17,7 @@ mod words;
 
 use jig_lab::Catalogue;
 use jig_model::{Fault, byte_size, exit};
-use jig_rig::store::{Retention, RunStore, StoreError};
+use jig_rig::store::{Retention, RunStore};
 use jig_service::client::RunPart;
 use serde_json::{Value, json};
 
@@ -66,14 +66,9 @@ pub(crate) fn runs(
     }
 }
 
-/// Converts an error of the store into a failure.
-fn failed(error: &StoreError) -> Failure {
-    Failure::new(error.fault(), chain(error))
-}
-
 /// Removes old runs. JSON: `{"removed":[{"id","bytes"}],"left":[{"id","error"}]}`.
 fn prune(screen: &Screen, store: &RunStore, keep: Retention) -> Result<u8, Failure> {
-    let pruned = store.prune(keep, jiff::Timestamp::now()).map_err(|error| failed(&error))?;
+    let pruned = store.prune(keep, jiff::Timestamp::now()).map_err(Failure::from)?;
     let (left, removed): (Vec<_>, Vec<_>) = pruned.into_iter().partition(|p| p.error.is_some());
     if screen.json() {
         let gone = removed.iter().map(|p| json!({ "id": p.id, "bytes": p.bytes }));

@@ -11,7 +11,6 @@ use jig_service::jobs::JobId;
 use jig_service::protocol::ListJobs;
 use tokio::time::sleep;
 
-use super::failed;
 use super::source::{OpenedRun, fetched};
 use crate::args::Common;
 use crate::commands::execute::unexpected;
@@ -47,7 +46,7 @@ pub(super) fn attach(
         ));
         return Ok(exit::CANCELLED);
     };
-    let record = run.entry.record.map_err(|error| failed(&error))?;
+    let record = run.entry.record.map_err(Failure::from)?;
     let Some(code) = record.exit_code else {
         let words =
             format!("run {} has no verdict: the process that made it was killed", record.id);
@@ -102,7 +101,7 @@ pub(super) async fn find(
     let (unknown, id) = unknown;
     let mut told = false;
     loop {
-        let mut jobs = rig.call(&ListJobs {}).await?.into_iter();
+        let mut jobs = rig.call_again(&ListJobs {}).await?.into_iter();
         let Some(job) = jobs.find(|job| job.job == id) else { return Err(unknown) };
         match job.run {
             Some(run) => return look_up(rig, run.as_str()).await,

@@ -43,7 +43,7 @@ pub(super) fn cancel(common: &Common, screen: &Screen, wanted: &str) -> Result<u
 }
 
 async fn ask(rig: &RemoteRig, wanted: &str) -> Result<CancelledRun, Failure> {
-    let jobs = rig.call(&ListJobs {}).await?;
+    let jobs = rig.call_again(&ListJobs {}).await?;
     let named = jobs.iter().find(|job| job.job.as_str() == wanted);
     let (name, job) = match named {
         Some(job) => (job.run.as_ref().map_or(wanted, |run| run.as_str()).to_owned(), Some(job)),
@@ -65,7 +65,7 @@ async fn ask(rig: &RemoteRig, wanted: &str) -> Result<CancelledRun, Failure> {
     };
     let job = match job {
         Some(JobSummary { job, alive: true, .. }) => {
-            rig.call(&CancelJob { job: job.clone() }).await?;
+            rig.call_again(&CancelJob { job: job.clone() }).await?;
             Some(job.clone())
         }
         Some(_) | None => None,

@@ -8,7 +8,7 @@ use jig_model::{Fault, byte_size, exit};
 use jig_service::client::RunPart;
 use serde_json::json;
 
-use super::{failed, open};
+use super::source::open;
 use crate::args::Common;
 use crate::failure::Failure;
 use crate::render::{Screen, one_line};
@@ -29,7 +29,7 @@ pub(super) fn export(
     let (id, store) = (opened.entry.dir.id().to_string(), &opened.store);
     let path = output.unwrap_or_else(|| format!("{id}.tar.gz").into());
     if path == Path::new("-") {
-        store.export(&id, Stdout(screen)).map_err(|error| failed(&error))?;
+        store.export(&id, Stdout(screen)).map_err(Failure::from)?;
         return Ok(exit::PASS);
     }
     let shown = path.display().to_string();
@@ -41,7 +41,7 @@ pub(super) fn export(
         _ => Failure::new(Fault::Usage, format!("could not create {shown}: {error}"))
             .help("name a file that can be written with --output"),
     })?;
-    let written = store.export(&id, BufWriter::new(file)).map_err(|error| failed(&error));
+    let written = store.export(&id, BufWriter::new(file)).map_err(Failure::from);
     let written = written.and_then(|writer| {
         let unwritten = |error: io::Error| {
             Failure::new(Fault::Lab, format!("could not write {shown}: {error}"))

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::source::OpenedRun;
 use super::timeline::{ConsoleLine, ConsoleLines};
-use super::{failed, words};
+use super::words;
 use crate::failure::{Failure, chain};
 use crate::render::{Paint, Screen, Style, one_line};
 
@@ -145,7 +145,7 @@ fn events<'w>(
             warn(&chain(&error));
             None
         }
-        Err(error) => return Err(failed(&error)),
+        Err(error) => return Err(error.into()),
     };
     Ok(reader.into_iter().flatten().filter_map(move |item| {
         let trouble = match item {

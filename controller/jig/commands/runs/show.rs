@@ -9,7 +9,7 @@ use jig_rig::store::{RunEntry, RunRecord};
 use serde_json::json;
 
 use super::source::OpenedRun;
-use super::{failed, words};
+use super::words;
 use crate::failure::Failure;
 use crate::render::{Paint, Screen, Style, one_line, quote, seconds, verdict_text, verdict_word};
 
@@ -20,7 +20,7 @@ const MAX_QUOTES: usize = 3;
 pub(super) fn show(screen: &Screen, run: &OpenedRun) -> Result<u8, Failure> {
     let (entry, dir) = (&run.entry, run.dir.display().to_string());
     let record = entry.record.as_ref().map_err(|error| {
-        failed(error).help(format!(
+        Failure::of(error.fault(), error).help(format!(
             "its logs may still be read: jig runs log {}, or look into {dir}",
             entry.dir.id(),
         ))

@@ -6,7 +6,6 @@ use jig_lab::{FoundRun, RigQuery, RigView};
 use jig_rig::store::{RunEntry, RunStore};
 use jig_service::client::{FetchedRun, RemoteRig, RunPart};
 
-use super::failed;
 use crate::args::Common;
 use crate::commands::execute::unexpected;
 use crate::commands::rig::{elsewhere, seen, stopped};
@@ -55,7 +54,7 @@ pub(super) async fn found(
 
 fn here(found: FoundRun) -> Result<OpenedRun, Failure> {
     let store = RunStore::new(found.dir.parent().unwrap_or(Path::new("")));
-    let entry = store.open(found.run.as_str()).map_err(|error| failed(&error))?;
+    let entry = store.open(found.run.as_str()).map_err(Failure::from)?;
     Ok(OpenedRun { entry, dir: found.dir, store, _fetched: None })
 }
 
@@ -66,7 +65,7 @@ pub(super) async fn fetched(
     part: RunPart,
 ) -> Result<OpenedRun, Failure> {
     let fetched = rig.fetch(found, part).await?;
-    let entry = fetched.entry().map_err(|error| failed(&error))?;
+    let entry = fetched.entry().map_err(Failure::from)?;
     let (dir, store) = (fetched.found().dir.clone(), fetched.store().clone());
     Ok(OpenedRun { entry, dir, store, _fetched: Some(fetched) })
 }

@@ -131,7 +131,17 @@ impl RigClient {
     /// The connection is lost, or the host refuses.
     pub async fn call<C: RpcCall>(&self, call: &C) -> Result<C::Answer, CallError> {
         let answer = self.begin(call, None).await?;
-        read_answer::<C>(answer.await)
+        self.explained(read_answer::<C>(answer.await))
+    }
+
+    /// Adds why the connection is lost, if that is known.
+    fn explained<T>(&self, answer: Result<T, CallError>) -> Result<T, CallError> {
+        match answer {
+            Err(CallError::Lost(None)) => {
+                Err(CallError::Lost(self.state.waiting().lost.clone().flatten()))
+            }
+            told => told,
+        }
     }
 
     /// Calls a method that streams.
@@ -174,11 +184,7 @@ impl CallStream {
 
     /// Waits for the answer behind the last message.
     pub(super) async fn answer<C: RpcCall>(self) -> Result<C::Answer, CallError> {
-        let lost = self.client.state.waiting().lost.clone().flatten();
-        match read_answer::<C>(self.answer.await) {
-            Err(CallError::Lost(None)) => Err(CallError::Lost(lost)),
-            told => told,
-        }
+        self.client.explained(read_answer::<C>(self.answer.await))
     }
 }
 

@@ -18,6 +18,10 @@ use crate::protocol::{DescribeRun, EVENTS, ReadRunFile, SharedFolder};
 /// Most ranges of evidence that come with a record.
 const MOST_EVIDENCE: usize = 8;
 
+/// The ledger of the processes of a run. A copy that is kept has none, because they are those of another
+/// host; one that is removed again is never swept.
+const CHILDREN: &str = "children.jsonl";
+
 /// What of a run is fetched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunPart {
@@ -94,11 +98,16 @@ impl RemoteRig {
             let store = RunStore::new(folder);
             return Ok(FetchedRun { store, found, _live: None, _folder: None });
         }
-        let run = found.run.clone();
-        fetch(&link.client, found, part).await.map_err(|source| match source {
-            MirrorError::Call(error) => RemoteRigError::Call(error),
-            source => RemoteRigError::Mirror { run, host: self.host(), source },
+        self.again(async || {
+            let client = self.link().await?.client;
+            fetch(&client, found.clone(), part).await.map_err(|source| match source {
+                MirrorError::Call(error) => RemoteRigError::Call(error),
+                source => {
+                    RemoteRigError::Mirror { run: found.run.clone(), host: self.host(), source }
+                }
+            })
         })
+        .await
     }
 }
 
@@ -128,7 +137,14 @@ async fn fetch(
             // The index of a console before its log: what it tells of is in the log then.
             files.sort_by(|a, b| a.path.cmp(&b.path));
             for file in files {
-                copy(client, &copied, false, file).await?;
+                match file.path == CHILDREN {
+                    false => copy(client, &copied, false, file).await?,
+                    true => {
+                        let path = copied.dir().path().join(CHILDREN);
+                        let text = read_all(client, &found.run, CHILDREN).await?;
+                        fs::write(&path, text).map_err(|error| MirrorError::write(&path, error))?;
+                    }
+                }
             }
             copied
         }

@@ -25,8 +25,14 @@ use crate::protocol::{
     RpcCall, StartJob, ViewRig, error_code,
 };
 
-/// Pause between two tries to connect again.
-const RECONNECT: Duration = Duration::from_millis(500);
+/// Shortest and longest pause between two tries to connect again: a connection that was cut by accident
+/// is there at once, and a host that restarts is not flooded.
+const SHORTEST: Duration = Duration::from_millis(10);
+const LONGEST: Duration = Duration::from_millis(500);
+
+/// How often a connection may be lost while the caller looks at something: a host that always hangs up at
+/// the same question is not asked for ever.
+const MOST_LOSSES: usize = 8;
 
 /// Both directions of a connection.
 pub struct Connected {
@@ -66,6 +72,8 @@ pub enum GoesOn {
     Job(JobId),
     /// A run.
     Run(RunId),
+    /// Nothing: the caller was looking.
+    Nothing,
 }
 
 /// Says why a command was not carried out at the rig, or how it ended is not known.
@@ -145,6 +153,15 @@ impl RemoteRigError {
             Self::Call(error) => error.fault(),
             Self::Upload(error) => error.fault(),
             Self::Mirror { source, .. } => source.fault(),
+        }
+    }
+
+    /// Tells whether another connection may bring an answer.
+    fn is_lost(&self) -> bool {
+        match self {
+            Self::Call(error) => error.is_lost(),
+            Self::Mirror { source, .. } => source.is_lost(),
+            _ => false,
         }
     }
 
@@ -237,7 +254,7 @@ impl RemoteRig {
         *self.link.lock().await = None;
         let host = self.connect.host();
         tracing::warn!(host, "the connection is lost; connecting again");
-        let end = Instant::now() + self.patience.0;
+        let (end, mut pause) = (Instant::now() + self.patience.0, SHORTEST);
         loop {
             match self.link().await {
                 Ok(link) => return Ok(link),
@@ -248,7 +265,8 @@ impl RemoteRig {
                 Err(RemoteRigError::Call(error)) if error.is_lost() && Instant::now() < end => {}
                 Err(error) => return Err(error),
             }
-            sleep(RECONNECT).await;
+            sleep(pause).await;
+            pause = (pause * 2).min(LONGEST);
         }
     }
 
@@ -272,7 +290,30 @@ impl RemoteRig {
     /// # Errors
     /// The host cannot be reached, or refuses.
     pub async fn view(&self, query: RigQuery) -> Result<RigView, RemoteRigError> {
-        self.call(&ViewRig { query }).await
+        self.call_again(&ViewRig { query }).await
+    }
+
+    /// Asks the rig's host something that may be asked twice: again, where the connection is lost.
+    ///
+    /// # Errors
+    /// The host cannot be reached, or refuses.
+    pub async fn call_again<C: RpcCall>(&self, call: &C) -> Result<C::Answer, RemoteRigError> {
+        self.again(async || self.call(call).await).await
+    }
+
+    /// Does something again where the connection is lost meanwhile.
+    pub(super) async fn again<T>(
+        &self,
+        mut work: impl AsyncFnMut() -> Result<T, RemoteRigError>,
+    ) -> Result<T, RemoteRigError> {
+        self.link().await?;
+        for _ in 1..MOST_LOSSES {
+            match work().await {
+                Err(error) if error.is_lost() => self.link_again(&GoesOn::Nothing).await?,
+                done => return done,
+            };
+        }
+        work().await
     }
 
     /// Carries out a command at the rig; `input` goes to the console or channel that it is about. A

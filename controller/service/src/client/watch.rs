@@ -20,8 +20,8 @@ pub struct WatchedPiece {
 }
 
 impl RemoteRig {
-    /// Tells events and consoles of a run until it has ended: from its begin, or `from_now` on. A lost
-    /// connection is made anew, and nothing is told twice.
+    /// Tells events and consoles of a run until it has ended; of the consoles, from their begin or
+    /// `from_now` on. A lost connection is made anew, and nothing is told twice.
     ///
     /// # Errors
     /// The host cannot be reached, or refuses.

@@ -33,7 +33,7 @@ pub struct WatchRun {
     /// How many bytes of each file the caller has; none of a file that is not named.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub have: BTreeMap<String, u64>,
-    /// Whether what the files hold at this moment is left out.
+    /// Whether what the logs of the consoles hold at this moment is left out.
     #[serde(default)]
     pub from_now: bool,
 }

@@ -68,7 +68,7 @@ impl ToldRun {
             let Ok(mut file) = run_files::open(dir.path(), &path) else { continue };
             let known = self.offsets.get(&path).copied();
             let had = known.or_else(|| self.have.get(&path).copied());
-            let offset = had.unwrap_or_else(|| match skip {
+            let offset = had.unwrap_or_else(|| match skip && path != EVENTS {
                 true => file.metadata().map_or(0, |about| about.len()),
                 false => 0,
             });
