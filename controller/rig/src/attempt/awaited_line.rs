@@ -185,7 +185,7 @@ mod tests {
             let allowed = PatternSet::new(&[".+".parse().unwrap()]).unwrap();
             assert_eq!(doubtful(std::slice::from_ref(&matched), &allowed), None, "{log:?}");
             // A text of an earlier wait.
-            assert_eq!(doubtful(&[0..end + 1], &none), None, "{log:?}");
+            assert_eq!(doubtful(std::slice::from_ref(&(0..end + 1)), &none), None, "{log:?}");
         }
     }
 }

@@ -91,6 +91,15 @@ struct LogFindings {
     rejected: Option<ByteRange>,
 }
 
+/// The text that ends a plan.
+struct LastText<'a> {
+    /// The log that it stands in.
+    file: &'a str,
+    line: AwaitedLine,
+    /// The parts of texts in this log that patterns spell out.
+    spelled: Vec<Range<u64>>,
+}
+
 impl LogSearch {
     /// Searches for what contradicts a pass.
     pub(super) async fn contradictions(
@@ -194,13 +203,13 @@ impl LogSearch {
         &self,
         allowed: &PatternSet,
     ) -> Result<Option<ByteRange>, AttemptError> {
-        let Some((file, line, spelled)) = self.awaited_line()? else { return Ok(None) };
+        let Some(LastText { file, line, spelled }) = self.last_text()? else { return Ok(None) };
         Ok(line.error_beside(&spelled, allowed).map(|found| quoted(file, found)))
     }
 
     /// Looks whether the text that ends the plan proves something where it stands.
     fn doubtful_text(&self, allowed: &PatternSet) -> Result<Option<DoubtfulText>, AttemptError> {
-        let Some((file, line, spelled)) = self.awaited_line()? else { return Ok(None) };
+        let Some(LastText { file, line, spelled }) = self.last_text()? else { return Ok(None) };
         let end = self.end.as_ref().map(|(_, end)| *end);
         let matched = self.matched.as_ref();
         let matched = matched.filter(|text| text.file == *file && Some(text.end) == end);
@@ -214,16 +223,15 @@ impl LogSearch {
         }))
     }
 
-    /// Reads the line of the text that ends the plan, and lists the parts of texts in its log that
-    /// patterns spell out.
-    fn awaited_line(&self) -> Result<Option<(&str, AwaitedLine, Vec<Range<u64>>)>, AttemptError> {
+    /// Reads the line of the text that ends the plan.
+    fn last_text(&self) -> Result<Option<LastText<'_>>, AttemptError> {
         let Some((file, end)) = self.end.as_ref().filter(|_| !self.reported) else {
             return Ok(None);
         };
         let console = self.consoles.iter().find(|console| console.file == *file);
         let spelled = console.map(|console| spans(&self.spelled, console)).unwrap_or_default();
         let line = read(&self.run, file, |log| AwaitedLine::read(log, *end))?;
-        Ok(Some((file, line, spelled)))
+        Ok(Some(LastText { file, line, spelled }))
     }
 
     fn suspicious_behind(

@@ -425,7 +425,7 @@ fn table_head(text: &str) -> Option<TableHead> {
     let named = counts.iter().all(|&at| at + 1 < columns.len());
     let is_count =
         |column: &&str| [FAILURES, PASSES, GOOD, OTHERS].iter().any(|list| listed(list, column));
-    let all_count = columns.iter().all(|column| is_count(&column));
+    let all_count = columns.iter().all(is_count);
     let only_counts = all_count.then_some(columns.len());
     let head = TableHead { separator, counts, failures, named, only_counts };
     (counted && (named || all_count) && !head.failures.is_empty()).then_some(head)
