@@ -12,11 +12,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use jig_model::LeaseId;
+use jig_model::access::AccessRules;
 use jig_model::lease::{
     LeaseAnswer, LeaseAsk, LeaseNamed, LeaseOrder, LeasePolicy, LeaseState, PlaceTraits, RigUser,
 };
 use jig_model::profile::Arch;
+use jig_model::{Identity, LeaseId};
 use jig_rig::leases::{Fitness, LeasablePlace, LeaseError, LeaseStore, RigLeases, new_lease_id};
 use jig_rig::store::Places;
 use rusqlite::Connection;
@@ -52,7 +53,8 @@ impl OnePlace {
     fn order(&self, user: &RigUser, order: &LeaseOrder) -> Result<Option<u64>, LeaseError> {
         let store = LeaseStore::open(&LeaseStore::path_in(&self.state))?;
         let (locks, policy, places) = (&Places::new(&self.state), &self.policy, &self.places[..]);
-        match (RigLeases { store: &store, locks, policy, places }).answer(user, order)? {
+        let access = &AccessRules::default();
+        match (RigLeases { store: &store, locks, policy, places, access }).answer(user, order)? {
             LeaseAnswer::Lease { lease } => Ok(match lease.state {
                 LeaseState::Active { token, .. } => Some(token),
                 _ => None,
@@ -89,7 +91,8 @@ fn use_place(
     until: Instant,
     seen: &SeenTogether,
 ) -> Result<(), Box<dyn Error + Send + Sync>> {
-    let user = RigUser { identity: format!("user-{number}"), lease: None };
+    let identity = Identity { name: format!("user-{number}").parse()?, ..Identity::default() };
+    let user = RigUser { identity, ..RigUser::default() };
     while Instant::now() < until {
         let lease = new_lease_id();
         let mut token = place.order(&user, &place.ask(&lease)?)?;
