@@ -41,7 +41,7 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 use self::consoles::{show, specs, summary};
 use self::drain::{Drain, Drained};
 use self::manager::ServiceManager;
-use self::rig_watch::RigWatch;
+pub(crate) use self::rig_watch::RigWatch;
 use super::rpc::rig_host;
 use super::runtime::runtime;
 use crate::args::{Common, ServeArgs};
