@@ -40,6 +40,7 @@ mod ladder;
 mod leases;
 mod linux;
 mod manifest;
+mod metrics;
 mod module_tree;
 mod nothing_left;
 mod offline;

@@ -104,7 +104,7 @@ fn carry_out(
 /// the current folder comes first: the files of a library are not in the user's repository.
 fn located(report: RunReport, dir: &RunDir, record: &RunRecord) -> RunReport {
     let counts = |made: &&AttemptRecord| made.purpose.is_test() && !made.replaced;
-    let Some(last) = record.attempts.iter().filter(counts).next_back() else { return report };
+    let Some(last) = record.attempts.iter().rfind(counts) else { return report };
     let told = read_whole(&dir.post_mortem_path(last.attempt), MOST_POST_MORTEM).ok();
     let told = told.and_then(|text| serde_json::from_slice::<PostMortem>(&text).ok());
     let Some(told) = told else { return report };

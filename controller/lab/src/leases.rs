@@ -75,8 +75,7 @@ impl Catalogue {
         if !has_leases(&self.lease_store()) {
             return Ok(LeaseOverview::default());
         }
-        let LeaseAnswer::List { places, queue, .. } = self.answer_lease(&LeaseOrder::List)?
-        else {
+        let LeaseAnswer::List { places, queue, .. } = self.answer_lease(&LeaseOrder::List)? else {
             return Ok(LeaseOverview::default());
         };
         let mut waiting = BTreeMap::new();
