@@ -70,6 +70,7 @@ fn main() -> ExitCode {
         CliCommand::Gdb(args) => commands::probe::gdb(&cli.common, &screen, args),
         CliCommand::Probe(command) => commands::probe::probe(&cli.common, &screen, command),
         CliCommand::Serve(args) => commands::serve::serve(&cli.common, args),
+        CliCommand::Top(args) => commands::top::top(&cli.common, &screen, args),
         CliCommand::Worker(args) => Ok(commands::worker::worker(&cli.common, &screen, args)),
         CliCommand::Rpc(args) => commands::rpc::rpc(&cli.common, args),
         CliCommand::Lease(command) => commands::lease::lease(&cli.common, &screen, command),

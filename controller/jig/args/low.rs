@@ -26,6 +26,7 @@ use super::probe::{
 use super::repair::RepairArgs;
 use super::run::{RunArgs, TestArgs};
 use super::serve::ServeArgs;
+use super::top::TopArgs;
 
 /// Runs firmware on real and emulated boards and says what happened, with evidence.
 #[derive(Debug, Parser)]
@@ -78,6 +79,8 @@ pub(crate) enum CliCommand {
     Hold(HoldArgs),
     /// Keep the consoles of real boards between runs: capture, scroll-back, hand-over to runs
     Serve(ServeArgs),
+    /// Watch all places: health, leases, runs, consoles
+    Top(TopArgs),
     /// Carry out one command of another program: a line of JSON on standard input
     #[command(hide = true)]
     Worker(WorkerArgs),

@@ -16,6 +16,7 @@ mod repair;
 mod rig_name;
 mod run;
 mod serve;
+mod top;
 
 pub(crate) use access::*;
 pub(crate) use command::ms;
@@ -32,3 +33,4 @@ pub(crate) use repair::*;
 pub(crate) use rig_name::RigName;
 pub(crate) use run::*;
 pub(crate) use serve::*;
+pub(crate) use top::*;

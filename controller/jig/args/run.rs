@@ -64,7 +64,8 @@ pub(crate) struct TestArgs {
 /// What to make of a run.
 #[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
-    /// Write a report: junit=FILE, json=FILE, tap=FILE, github=FILE; `-` is standard output
+    /// Write a report: junit=FILE, json=FILE, tap=FILE, github=FILE, annotations=FILE; `-` is
+    /// standard output
     #[arg(long, value_name = "FORMAT=FILE")]
     pub(crate) report: Vec<ReportRequest>,
     /// Run this many times: tells flaky from failing
@@ -113,6 +114,8 @@ pub(crate) enum ReportFormatArg {
     Tap,
     /// Markdown for a CI step summary
     Github,
+    /// Workflow commands that mark failures, in the source where a backtrace leads there
+    Annotations,
 }
 
 impl std::str::FromStr for ReportRequest {
@@ -122,8 +125,9 @@ impl std::str::FromStr for ReportRequest {
             .split_once('=')
             .filter(|(_, path)| !path.is_empty())
             .ok_or("expected FORMAT=FILE, such as junit=report.xml")?;
-        let format = ReportFormatArg::from_str(format, false)
-            .map_err(|_| format!("unknown format {format:?}: use junit, json, tap or github"))?;
+        let format = ReportFormatArg::from_str(format, false).map_err(|_| {
+            format!("unknown format {format:?}: use junit, json, tap, github or annotations")
+        })?;
         Ok(Self { format, path: path.into() })
     }
 }

@@ -1,5 +1,8 @@
 //! Arguments of `jig serve`.
 
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
@@ -22,6 +25,10 @@ pub(crate) struct ServeArgs {
     /// Permissions of the socket of the rig, in octal; 660 lets its group use the rig
     #[arg(long, value_name = "MODE", default_value = "600", value_parser = mode, env = "JIG_SOCKET_MODE")]
     pub(crate) socket_mode: u32,
+    /// Answer Prometheus here: unix:PATH (permissions as of the socket of the rig) or
+    /// 127.0.0.1:PORT
+    #[arg(long, value_name = "ADDRESS", env = "JIG_METRICS")]
+    pub(crate) metrics: Option<MetricsAddress>,
     /// Group of the socket of the rig, by name or number
     #[arg(long, value_name = "GROUP", env = "JIG_SOCKET_GROUP")]
     pub(crate) socket_group: Option<String>,
@@ -32,6 +39,44 @@ impl ServeArgs {
     pub(crate) fn access(&self) -> Result<SocketAccess, Failure> {
         let group = self.socket_group.as_deref().map(group).transpose()?;
         Ok(SocketAccess { mode: self.socket_mode, group })
+    }
+}
+
+/// Where metrics are asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum MetricsAddress {
+    /// A socket of this host.
+    Unix(PathBuf),
+    /// A port that only this host reaches.
+    Loopback(SocketAddr),
+}
+
+/// Says that a text is no address for metrics.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("unix:PATH or 127.0.0.1:PORT is wanted; other hosts are served by a proxy in front of it")]
+pub(crate) struct NotMetricsAddress;
+
+impl std::fmt::Display for MetricsAddress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+            Self::Loopback(address) => write!(f, "{address}"),
+        }
+    }
+}
+
+impl FromStr for MetricsAddress {
+    type Err = NotMetricsAddress;
+
+    fn from_str(text: &str) -> Result<Self, NotMetricsAddress> {
+        match text.strip_prefix("unix:") {
+            Some("") => Err(NotMetricsAddress),
+            Some(path) => Ok(Self::Unix(path.into())),
+            None => match text.parse::<SocketAddr>() {
+                Ok(address) if address.ip().is_loopback() => Ok(Self::Loopback(address)),
+                Ok(_) | Err(_) => Err(NotMetricsAddress),
+            },
+        }
     }
 }
 
@@ -75,6 +120,16 @@ mod tests {
         assert_eq!(mode("0600").unwrap(), 0o600);
         for bad in ["", "0", "66", "060", "888", "-60", "1777", "4660", "rw-"] {
             assert!(mode(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn metrics_do_not_leave_the_host() {
+        assert!("unix:/run/jig/metrics.sock".parse::<MetricsAddress>().is_ok());
+        assert!("127.0.0.1:9464".parse::<MetricsAddress>().is_ok());
+        assert!("[::1]:9464".parse::<MetricsAddress>().is_ok());
+        for bad in ["unix:", "0.0.0.0:9464", "9464", "localhost", "192.168.1.2:9464", ""] {
+            assert!(bad.parse::<MetricsAddress>().is_err(), "{bad:?}");
         }
     }
 

@@ -32,6 +32,7 @@ pub(crate) mod serve;
 mod ssh_rig;
 mod stop;
 pub(crate) mod supervise;
+pub(crate) mod top;
 pub(crate) mod worker;
 
 use std::sync::Arc;

@@ -8,11 +8,12 @@ use jig_lab::{Unreadable, read};
 use jig_model::Fault;
 use jig_model::command::Command;
 use jig_model::exit::PASS;
+use jig_model::post_mortem::PostMortem;
 use jig_model::result::TestReport;
 use jig_rig::console::escape;
 use jig_rig::report::baseline::{self, ChangeKind};
-use jig_rig::report::{RunReport, json, junit, summary, tap};
-use jig_rig::store::{RunDir, RunRecord, read_whole};
+use jig_rig::report::{RunReport, annotations, json, junit, summary, tap};
+use jig_rig::store::{AttemptRecord, RunDir, RunRecord, read_whole};
 
 use super::coverage;
 use super::execute::{ended_run, execute};
@@ -53,12 +54,16 @@ fn carry_out(
     let reply = execute(&rig, command, view.clone());
     view.finish();
     let (dir, record) = ended_run(&rig, screen, reply?)?;
-    let report = RunReport::of(&record);
+    let report = located(RunReport::of(&record), &dir, &record);
     keep_reports(&dir, &report);
     let (shown, files): (Vec<_>, Vec<_>) =
         reports.report.iter().partition(|request| is_standard_output(&request.path));
     for request in shown {
-        screen.out(text_of(request.format, &report)?.trim_end());
+        let text = text_of(request.format, &report)?;
+        // A pass has no annotations.
+        if !text.is_empty() {
+            screen.out(text.trim_end());
+        }
     }
     let measured = reports.coverage || reports.coverage_by_test;
     let covered = measured.then(|| coverage::of_run(&dir)).transpose();
@@ -95,6 +100,33 @@ fn carry_out(
     Ok(code)
 }
 
+/// Adds the line of the source that the backtrace of the last attempt leads to. Of its frames, one in
+/// the current folder comes first: the files of a library are not in the user's repository.
+fn located(report: RunReport, dir: &RunDir, record: &RunRecord) -> RunReport {
+    let counts = |made: &&AttemptRecord| made.purpose.is_test() && !made.replaced;
+    let Some(last) = record.attempts.iter().rfind(counts) else { return report };
+    let told = read_whole(&dir.post_mortem_path(last.attempt), MOST_POST_MORTEM).ok();
+    let told = told.and_then(|text| serde_json::from_slice::<PostMortem>(&text).ok());
+    let Some(told) = told else { return report };
+    let here = std::env::current_dir().unwrap_or_default();
+    // The handler of the fault is not what went wrong.
+    let from = told.frames.iter().position(|frame| frame.exception).map_or(0, |at| at + 1);
+    let frames = told.frames.iter().skip(from);
+    let lines = frames.filter_map(|frame| Some((Path::new(frame.file.as_deref()?), frame.line?)));
+    let inside = |path: &Path| match path.strip_prefix(&here) {
+        Ok(inside) => Some(inside.to_owned()),
+        Err(_) => here.join(path).exists().then(|| path.to_owned()).filter(|p| p.is_relative()),
+    };
+    let own = lines.clone().find_map(|(path, line)| Some((inside(path)?, line)));
+    match own.or_else(|| lines.clone().next().map(|(path, line)| (path.to_owned(), line))) {
+        Some((file, line)) => report.at_location(&file.to_string_lossy(), line),
+        None => report,
+    }
+}
+
+/// Largest post-mortem that is read: its backtraces and threads are bounded far below.
+const MOST_POST_MORTEM: u64 = 4 << 20;
+
 fn check_reports(requests: &[ReportRequest]) -> Result<(), Failure> {
     for ReportRequest { path, .. } in requests {
         report_file::check(path).map_err(|error| {
@@ -112,6 +144,7 @@ fn text_of(format: ReportFormatArg, report: &RunReport) -> Result<String, Failur
         ReportFormatArg::Json => json(report).map_err(bug),
         ReportFormatArg::Tap => Ok(tap(report)),
         ReportFormatArg::Github => Ok(summary(report)),
+        ReportFormatArg::Annotations => Ok(annotations(report)),
     }
 }
 

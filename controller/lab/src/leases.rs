@@ -9,6 +9,7 @@
 //! *A lease does not end while a command runs under it.* The command renews it; if another user has
 //! ended it, the command is cancelled.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
@@ -47,11 +48,43 @@ const LONGEST_LOOK: Duration = Duration::from_millis(250);
 /// How long a run waits for its place.
 const RUN_WAIT: Duration = Duration::from_secs(30);
 
+/// The leases of a rig at one moment.
+#[derive(Debug, Clone, Default)]
+pub struct LeaseOverview {
+    /// The active lease of each place that has one.
+    pub active: BTreeMap<PlaceName, LeaseView>,
+    /// Who waits, in order.
+    pub queue: Vec<LeaseView>,
+    /// How many of the queue each place would do for.
+    pub waiting: BTreeMap<PlaceName, usize>,
+}
+
 impl Catalogue {
     /// Answers what the user asks of the leases, who is known to have the right. Waits for the disk and
     /// for other processes.
     pub(crate) fn answer_lease(&self, order: &LeaseOrder) -> Result<LeaseAnswer, LeaseError> {
         self.with_leases(|leases| leases.answer(self.user(), order))
+    }
+
+    /// Lists the leases of all places, and who waits. Without a lease that was ever asked for, the
+    /// answer is empty and no store is begun.
+    ///
+    /// # Errors
+    /// The store cannot be used.
+    pub fn leases(&self) -> Result<LeaseOverview, LeaseError> {
+        if !has_leases(&self.lease_store()) {
+            return Ok(LeaseOverview::default());
+        }
+        let LeaseAnswer::List { places, queue, .. } = self.answer_lease(&LeaseOrder::List)? else {
+            return Ok(LeaseOverview::default());
+        };
+        let mut waiting = BTreeMap::new();
+        for place in self.leasable() {
+            let fits = queue.iter().filter(|lease| lease.need.fits(&place.traits)).count();
+            waiting.insert(place.traits.place, fits);
+        }
+        let active = places.into_iter().filter_map(|at| Some((at.place, at.lease?)));
+        Ok(LeaseOverview { active: active.collect(), queue, waiting })
     }
 
     /// Tells whether the user of this process may use a place now; `lock` tells that no other process

@@ -54,7 +54,8 @@ pub use self::health::{CheckError, health_policy};
 pub use self::held::HoldError;
 pub use self::hold::hold;
 pub use self::leases::{
-    KEPT as LEASE_KEPT, RENEWAL as LEASE_RENEWAL, UNRENEWED as LEASE_UNRENEWED, acquire,
+    KEPT as LEASE_KEPT, LeaseOverview, RENEWAL as LEASE_RENEWAL, UNRENEWED as LEASE_UNRENEWED,
+    acquire,
 };
 pub use self::port_opener::PortOpener;
 pub use self::power::{PlaceSwitch, PowerCommandError, SwitchError, confirmation_words};

@@ -136,6 +136,9 @@ fn fill(
     tree.compressed("usr/share/doc/jig/changelog.gz", changelog.as_bytes())?;
     tree.file(&repository.join("README.md"), "usr/share/doc/jig/README.md", 0o644)?;
     tree.folder(&repository.join("controller/guide"), "usr/share/doc/jig/guide", "md")?;
+    let ci = repository.join("controller/packaging/ci");
+    tree.file(&ci.join("jig-ci.sh"), "usr/share/jig/ci/jig-ci.sh", 0o755)?;
+    tree.file(&ci.join("jig.gitlab-ci.yml"), "usr/share/jig/ci/jig.gitlab-ci.yml", 0o644)?;
     let (boards, to) = (repository.join("board-profiles"), "usr/share/jig/board-profiles");
     tree.folder(&boards, to, "toml")?;
     tree.folder(&boards.join("faults"), &format!("{to}/faults"), "toml")?;

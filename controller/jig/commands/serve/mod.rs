@@ -17,6 +17,7 @@ mod drain;
 mod folders;
 mod idle;
 mod manager;
+mod metrics;
 mod rig_watch;
 mod worker;
 
@@ -41,7 +42,8 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 use self::consoles::{show, specs, summary};
 use self::drain::{Drain, Drained};
 use self::manager::ServiceManager;
-use self::rig_watch::RigWatch;
+use self::metrics::MetricsServer;
+pub(crate) use self::rig_watch::RigWatch;
 use super::rpc::rig_host;
 use super::runtime::runtime;
 use crate::args::{Common, ServeArgs};
@@ -96,6 +98,19 @@ async fn keep(
         let words = format!("make the socket {}: {}", rpc_socket.display(), chain(&error));
         Failure::new(Fault::Lab, words)
     })?;
+    let metrics = args.metrics.as_ref().map(|address| {
+        MetricsServer::open(address, access, common.own_lab()).map_err(|error| {
+            let words = format!("metrics cannot be offered at {address}: {error}");
+            Failure::new(Fault::Lab, words)
+        })
+    });
+    let metrics = metrics.transpose()?;
+    let mut metrics = pin!(async {
+        match &metrics {
+            Some(metrics) => metrics.run().await,
+            None => std::future::pending().await,
+        }
+    });
     let host = Arc::new(rig_host(common)?);
     let jobs = host.jobs.clone();
     let mut rig_calls = pin!(callers_of_rig.run(host));
@@ -165,6 +180,7 @@ async fn keep(
             Some(_) = callers.join_next() => {}
             () = &mut rounds => {}
             () = &mut rig_calls => {}
+            () = &mut metrics => {}
             caller = door.accept() => match callers.len() < MOST_CALLERS {
                 true => drop(callers.spawn(Arc::clone(&requests).serve(caller))),
                 false => tracing::warn!("too many callers: one was hung up on"),
@@ -189,6 +205,7 @@ async fn keep(
             },
             Some(_) = callers.join_next() => {}
             () = &mut rig_calls => {}
+            () = &mut metrics => {}
             caller = door.accept() => drop(callers.spawn(Arc::clone(&requests).serve(caller))),
         }
     }

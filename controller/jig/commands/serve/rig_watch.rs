@@ -11,23 +11,23 @@ use crate::args::Common;
 type Mark = (u64, u64, i64, i64);
 
 /// The rig file and its drop-ins at the last check.
-pub(super) struct RigWatch {
+pub(crate) struct RigWatch {
     seen: Option<Vec<(PathBuf, Option<Mark>)>>,
 }
 
 impl RigWatch {
     /// Records the files as they are.
-    pub(super) fn of(common: &Common) -> Self {
+    pub(crate) fn of(common: &Common) -> Self {
         Self { seen: Some(look(common)) }
     }
 
     /// Forgets them, so that the next check finds a change.
-    pub(super) fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         self.seen = None;
     }
 
     /// Returns whether they have changed since the last check.
-    pub(super) fn has_changed(&mut self, common: &Common) -> bool {
+    pub(crate) fn has_changed(&mut self, common: &Common) -> bool {
         let now = Some(look(common));
         let changed = now != self.seen;
         self.seen = now;

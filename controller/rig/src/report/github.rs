@@ -57,19 +57,20 @@ pub fn summary(report: &RunReport) -> String {
 }
 
 /// Writes workflow commands, one line each, that mark what went wrong: `::error` for the
-/// target's and the rig's failures, `::warning` for flaky ones.
+/// target's and the rig's failures, `::warning` for flaky ones. The first one stands at the line of
+/// the source that a backtrace leads to, where there is one: a run ends in one place.
 pub fn annotations(report: &RunReport) -> String {
     let mut out = String::new();
+    let mut location = report.location.as_ref();
     for row in report.rows().iter().filter(|row| is_bad(row)).take(MAX_ANNOTATIONS) {
         let level = if row.outcome == RowOutcome::Flaky { "warning" } else { "error" };
         let title = format!("{} ({})", row.name, report.verdict.kind);
         let message = cut(row.message.as_deref().unwrap_or(row.name.as_str()), MAX_CELL);
-        let _ = writeln!(
-            out,
-            "::{level} title={}::{}",
-            command(&title).replace(':', "%3A").replace(',', "%2C"),
-            command(&message)
-        );
+        let at = match location.take() {
+            Some(at) => format!("file={},line={},", property(&at.file), at.line),
+            None => String::new(),
+        };
+        let _ = writeln!(out, "::{level} {at}title={}::{}", property(&title), command(&message));
     }
     out
 }
@@ -91,6 +92,11 @@ fn word(outcome: RowOutcome) -> &'static str {
 /// Escapes a workflow command's text: the runner knows these three escapes.
 fn command(text: &str) -> String {
     text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+}
+
+/// Escapes the value of a workflow command's property.
+fn property(text: &str) -> String {
+    command(text).replace(':', "%3A").replace(',', "%2C")
 }
 
 /// Makes plain text of anything in a Markdown cell: no HTML, no links, no mentions.
@@ -118,11 +124,23 @@ fn cell(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use jig_model::{Cause, Verdict};
+
     use super::*;
 
     #[test]
     fn cells_hold_no_markup() {
         assert_eq!(cell("a|b\n<img>@x `c`"), "a&#124;b\\\\n&lt;img&gt;&#64;x \\`c\\`");
+    }
+
+    #[test]
+    fn the_first_annotation_stands_where_the_run_ended() {
+        let verdict = Verdict::of(Cause::CoreFault, "HardFault in uart_tx");
+        let report = RunReport::new("plan", verdict).at_location("src/a,b.c", 41);
+        assert_eq!(
+            annotations(&report),
+            "::error file=src/a%2Cb.c,line=41,title=plan (fail)::core_fault: HardFault in uart_tx\n"
+        );
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub use github::{annotations, summary};
 pub use json::{AttemptLine, PropertyLine, VerdictDocument, json};
 pub use junit::junit;
 pub use rows::{ReportRow, RowOutcome};
-pub use run_report::{AttemptReport, ReportFormat, RunReport, settle};
+pub use run_report::{AttemptReport, ReportFormat, RunReport, SourceLocation, settle};
 pub use tap::tap;
 
 /// Says why a report cannot be written or read back.

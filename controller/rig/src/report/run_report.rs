@@ -61,6 +61,16 @@ pub struct RunReport {
     pub(super) duration_ms: Option<u64>,
     pub(super) properties: Vec<(String, String)>,
     pub(super) console_tail: Option<String>,
+    pub(super) location: Option<SourceLocation>,
+}
+
+/// The line of a source file that a failure is shown at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceLocation {
+    /// The file, as the report's reader knows it.
+    pub file: String,
+    /// Counts from 1.
+    pub line: u32,
 }
 
 /// Refuses a false green: a pass among whose cases one failed or never ended is none.
@@ -123,6 +133,7 @@ impl RunReport {
             duration_ms: None,
             properties: Vec::new(),
             console_tail: None,
+            location: None,
         }
     }
 
@@ -151,6 +162,13 @@ impl RunReport {
                 duration_ms: attempt.duration_ms,
             });
         }
+        if let Some(version) = &record.jig_version {
+            report = report.with_property("jig.version", version);
+        }
+        let (attempts, recoveries) =
+            (report.attempts.len(), report.attempts.iter().filter(|made| made.replaced).count());
+        report = report.with_property("jig.attempts", &attempts.to_string());
+        report = report.with_property("jig.recoveries", &recoveries.to_string());
         for image in &record.images {
             // The whole path tells about the machine of the user who built it; the name is enough.
             let name = Path::new(&image.path).file_name().unwrap_or_default().to_string_lossy();
@@ -185,6 +203,13 @@ impl RunReport {
     #[must_use]
     pub fn with_console_tail(mut self, text: &str) -> Self {
         self.console_tail = Some(lines(&tail(text, MAX_TEXT)));
+        self
+    }
+
+    /// Sets where the run ended, as a backtrace tells it.
+    #[must_use]
+    pub fn at_location(mut self, file: &str, line: u32) -> Self {
+        self.location = Some(SourceLocation { file: one_line(&cut(file, MAX_NAME)), line });
         self
     }
 

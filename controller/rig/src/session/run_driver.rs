@@ -23,7 +23,9 @@ use super::storage_retry::retried;
 use crate::attempt::RunEventSink as _;
 use crate::console::Syncing;
 use crate::report::combine;
-use crate::store::{ImageRecord, LiveRun, NewRun, PlanRecord, RunRecord, StoreError, SystemClock};
+use crate::store::{
+    ImageRecord, LiveRun, NewRun, PlanRecord, RunRecord, StoreError, SystemClock, host_name,
+};
 use crate::workflow::CancelToken;
 
 /// What to run.
@@ -307,8 +309,19 @@ fn new_run(plan: &Plan, spec: &DutSpec<'_>, read: &ReadImages, version: &str) ->
         board: Some(spec.profile.id.clone()),
         plan: Some(PlanRecord { name: plan.name.to_string(), origin: plan.origin.clone() }),
         images: images.collect(),
-        host: BTreeMap::new(),
+        host: host_facts(spec),
     }
+}
+
+/// Notes what a result may depend on beside place, board and image.
+fn host_facts(spec: &DutSpec<'_>) -> BTreeMap<String, String> {
+    let mut facts = BTreeMap::from([("name".to_owned(), host_name())]);
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease");
+    facts.extend(kernel.map(|kernel| ("kernel".to_owned(), kernel.trim().to_owned())));
+    // Its serial number is part of the selector.
+    let probe = spec.place.probe.as_ref();
+    facts.extend(probe.map(|probe| ("probe".to_owned(), probe.selector.clone())));
+    facts
 }
 
 /// Copies the images into the run, so that the bytes that run are those that were checked and

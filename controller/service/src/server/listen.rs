@@ -1,7 +1,7 @@
 //! The socket of a rig's host, for callers of the same host.
 
 use std::io;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -57,20 +57,7 @@ impl RpcListener {
     /// # Errors
     /// The socket cannot be made, or this user may not give it to the group.
     pub fn open(path: &Path, access: SocketAccess) -> io::Result<Self> {
-        match std::fs::remove_file(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            Ok(()) | Err(_) => {}
-        }
-        // No other user can connect before the socket has its group and permissions.
-        let before = umask(Mode::S_IRWXG | Mode::S_IRWXO);
-        let bound = UnixListener::bind(path);
-        umask(before);
-        let listener = Self { listener: bound?, path: path.to_owned(), access };
-        if access.group.is_some() {
-            chown(path, None, access.group)?;
-        }
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(access.mode))?;
-        Ok(listener)
+        Ok(Self { listener: bind_socket(path, access)?, path: path.to_owned(), access })
     }
 
     /// Serves callers until the future is dropped: those of this user, root, and any other user whom
@@ -104,6 +91,30 @@ impl RpcListener {
             });
         }
     }
+}
+
+/// Listens on a socket as [`RpcListener::open`] does; the caller removes it.
+///
+/// # Errors
+/// The socket cannot be made, or another file than a socket is there.
+pub fn bind_socket(path: &Path, access: SocketAccess) -> io::Result<UnixListener> {
+    match std::fs::symlink_metadata(path) {
+        Ok(about) if about.file_type().is_socket() => std::fs::remove_file(path)?,
+        // Binding fails, and the file stays.
+        Ok(_) | Err(_) => {}
+    }
+    // No other user can connect before the socket has its group and permissions.
+    let before = umask(Mode::S_IRWXG | Mode::S_IRWXO);
+    let bound = UnixListener::bind(path);
+    umask(before);
+    let listener = bound?;
+    let opened = access.group.map_or(Ok(()), |group| Ok(chown(path, None, Some(group))?));
+    let mode = std::fs::Permissions::from_mode(access.mode);
+    if let Err(error) = opened.and_then(|()| std::fs::set_permissions(path, mode)) {
+        let _ = std::fs::remove_file(path);
+        return Err(error);
+    }
+    Ok(listener)
 }
 
 impl Drop for RpcListener {

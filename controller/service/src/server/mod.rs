@@ -22,7 +22,7 @@ use jig_model::command::Refusal;
 
 pub use connection::serve;
 pub use file_store::{FileStore, FileStoreError};
-pub use listen::{RpcListener, SocketAccess};
+pub use listen::{RpcListener, SocketAccess, bind_socket};
 
 use crate::jobs::{JobStore, WorkerProgram};
 

@@ -85,3 +85,19 @@ fn notices_of(manifest: &Path) -> Result<Vec<String>, TaskFailure> {
     let notices = listed(folder)?.into_iter().filter(is_notice).map(read);
     notices.map(|notice| Ok(String::from_utf8_lossy(&notice?).into_owned())).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn libraries_of_the_program_are_listed_with_their_notices() {
+        let text = text().unwrap();
+        let line = text.lines().find(|line| line.starts_with("tokio 1.")).unwrap();
+        assert!(line.contains(": MIT; https://"), "{line}");
+        let (list, notices) = text.split_once("\n---- ").unwrap();
+        assert!(notices.contains("Permission is hereby granted"));
+        // For tests alone, and our own.
+        assert!(!list.contains("\nproptest ") && !list.contains("\njig"), "{list}");
+    }
+}

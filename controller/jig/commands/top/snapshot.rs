@@ -1,0 +1,197 @@
+//! What is known of all places of this host's rig at one moment, read from its files.
+//!
+//! Needs no service: health, leases, runs and console logs are files. Changes none of them.
+
+use std::collections::BTreeMap;
+use std::time::SystemTime;
+
+use jiff::Timestamp;
+use jig_lab::{Catalogue, LeaseOverview, health_policy};
+use jig_model::lease::{LeaseState, LeaseView};
+use jig_model::rig_file::Place;
+use jig_model::{ConsoleName, PlaceName, RunId};
+use jig_rig::capture_service::LogFolder;
+use jig_rig::health::{HealthState, HealthStore};
+use jig_rig::store::{RunDir, RunStore};
+use serde::Serialize;
+
+use super::console_tail::{last_line, last_lines};
+use crate::failure::chain;
+use crate::render::one_line;
+
+/// Number of the newest runs that are looked at for those under way: a host that begins more while
+/// one goes on is not one that people watch by eye.
+const NEWEST_RUNS: usize = 64;
+
+/// All places at one moment.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub(super) struct RigSnapshot {
+    /// When it was taken.
+    pub(super) at: Timestamp,
+    /// The places, by name.
+    pub(super) places: Vec<PlaceView>,
+    /// How many wait for a lease.
+    pub(super) queue: usize,
+    /// What could not be read, in words.
+    pub(super) missing: Vec<String>,
+}
+
+/// A place at one moment. Texts are safe for a terminal.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct PlaceView {
+    pub(super) place: PlaceName,
+    pub(super) board: String,
+    /// Nothing if it cannot be read.
+    pub(super) health: Option<HealthState>,
+    pub(super) why: String,
+    pub(super) lease: Option<HeldLease>,
+    /// How many of the queue the place would do for.
+    pub(super) waiting: usize,
+    /// The process that uses it.
+    pub(super) in_use_by: Option<String>,
+    pub(super) run: Option<CurrentRun>,
+    /// The last line of its primary console.
+    pub(super) console: Option<String>,
+}
+
+/// The lease of a place.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct HeldLease {
+    pub(super) owner: String,
+    pub(super) comment: Option<String>,
+    pub(super) until: Option<Timestamp>,
+}
+
+/// A run under way.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct CurrentRun {
+    pub(super) id: RunId,
+    pub(super) plan: Option<String>,
+    pub(super) started: Option<Timestamp>,
+}
+
+/// Takes snapshots; remembers what saves reading.
+#[derive(Debug, Default)]
+pub(super) struct SnapshotReader {
+    /// When the folder of runs last changed, if no run was under way then.
+    idle_since: Option<SystemTime>,
+}
+
+impl SnapshotReader {
+    /// Reads what is known now.
+    pub(super) fn read(&mut self, catalogue: &Catalogue) -> RigSnapshot {
+        let mut missing = Vec::new();
+        let health = catalogue.health_store();
+        let health = health.exists().then(|| HealthStore::open(&health)).transpose();
+        let health = health.unwrap_or_else(|error| {
+            missing.push(format!("health: {}", one_line(&chain(&error))));
+            None
+        });
+        let LeaseOverview { mut active, queue, waiting } =
+            catalogue.leases().unwrap_or_else(|error| {
+                missing.push(format!("leases: {}", one_line(&chain(&error))));
+                LeaseOverview::default()
+            });
+        let runs = self.runs(catalogue, &mut missing);
+        let locks = catalogue.places();
+        let view = |place: &Place| {
+            let now = match &health {
+                Some(store) => store.of_by(&health_policy(place), &place.name).ok(),
+                None => Some(jig_rig::health::PlaceHealth::unknown_to_anybody()),
+            };
+            let holder = locks.holder(&place.name).ok().flatten();
+            let run = runs.get(&place.name);
+            PlaceView {
+                place: place.name.clone(),
+                board: place.board.to_string(),
+                health: now.as_ref().map(|now| now.state),
+                why: now.map_or_else(String::new, |now| one_line(&now.why)),
+                lease: active.remove(&place.name).map(|lease| HeldLease::of(&lease)),
+                waiting: waiting.get(&place.name).copied().unwrap_or_default(),
+                in_use_by: holder.map(|known| {
+                    known.map_or_else(
+                        || "another process".to_owned(),
+                        |by| one_line(&by.to_string()),
+                    )
+                }),
+                run: run.map(|(run, _)| run.clone()),
+                console: primary(catalogue, place)
+                    .and_then(|console| last_line(&log(catalogue, place, &console, run)?)),
+            }
+        };
+        let mut places: Vec<PlaceView> = catalogue.rig.places.iter().map(view).collect();
+        places.sort_by(|a, b| a.place.cmp(&b.place));
+        RigSnapshot { at: Timestamp::now(), places, queue: queue.len(), missing }
+    }
+
+    /// Reads the last lines of a place's primary console.
+    pub(super) fn console(&mut self, catalogue: &Catalogue, name: &PlaceName) -> Vec<String> {
+        let Ok((place, _)) = catalogue.place(name) else { return Vec::new() };
+        let runs = self.runs(catalogue, &mut Vec::new());
+        let log = primary(catalogue, &place)
+            .and_then(|console| log(catalogue, &place, &console, runs.get(name)));
+        log.map(|path| last_lines(&path)).unwrap_or_default()
+    }
+
+    /// Finds the runs under way. An idle folder that has not changed is not listed again.
+    fn runs(
+        &mut self,
+        catalogue: &Catalogue,
+        missing: &mut Vec<String>,
+    ) -> BTreeMap<PlaceName, (CurrentRun, RunDir)> {
+        let folder = catalogue.runs_dir();
+        let changed = std::fs::metadata(&folder).and_then(|about| about.modified()).ok();
+        if changed.is_some() && changed == self.idle_since {
+            return BTreeMap::new();
+        }
+        let mut runs = BTreeMap::new();
+        match RunStore::new(folder).newest_first() {
+            Ok(entries) => {
+                for entry in entries.take(NEWEST_RUNS).filter(|entry| entry.live) {
+                    let Ok(record) = entry.record else { continue };
+                    let Some(place) = record.place else { continue };
+                    let plan = record.plan.map(|plan| one_line(&plan.name));
+                    let run = CurrentRun { id: record.id, plan, started: record.started };
+                    // The newest of several on one emulated place.
+                    runs.entry(place).or_insert((run, entry.dir));
+                }
+            }
+            Err(error) => missing.push(format!("runs: {}", one_line(&chain(&error)))),
+        }
+        self.idle_since = changed.filter(|_| runs.is_empty());
+        runs
+    }
+}
+
+impl HeldLease {
+    fn of(lease: &LeaseView) -> Self {
+        let until = match &lease.state {
+            LeaseState::Active { until, .. } => Some(*until),
+            LeaseState::Queued { .. } | LeaseState::Ended { .. } => None,
+        };
+        let comment = lease.comment.as_deref().map(one_line);
+        Self { owner: one_line(&lease.owner), comment, until }
+    }
+}
+
+fn primary(catalogue: &Catalogue, place: &Place) -> Option<ConsoleName> {
+    let profile = catalogue.profiles.get(&place.board)?;
+    Some(profile.primary_console().clone())
+}
+
+/// Returns the newest log of a console: of the run under way, else what is captured between runs.
+fn log(
+    catalogue: &Catalogue,
+    place: &Place,
+    console: &ConsoleName,
+    run: Option<&(CurrentRun, RunDir)>,
+) -> Option<std::path::PathBuf> {
+    let of_run = run.and_then(|(_, dir)| {
+        let attempt = *dir.attempts().last()?;
+        Some(dir.console_path(attempt, console))
+    });
+    of_run.or_else(|| {
+        let files = LogFolder::new(&catalogue.places(), &place.name, console).files().ok()?;
+        Some(files.last()?.paths.raw.clone())
+    })
+}
