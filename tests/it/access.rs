@@ -55,9 +55,11 @@ impl RuledRig {
         let vars = jig.get_envs().filter_map(|(name, value)| Some((name, value?)));
         let vars = vars.map(|(name, value)| format!("export {name:?}={value:?}\n"));
         let vars = vars.collect::<String>();
-        let (program, rig) = (jig.get_program(), self.0.path("rig.toml"));
+        let args: Vec<String> = jig.get_args().map(|arg| format!("{arg:?}")).collect();
+        let (program, args) = (jig.get_program(), args.join(" "));
+        let rig = self.0.path("rig.toml");
         let script = format!(
-            "#!/bin/sh\n{vars}unset JIG_LEASE\nexport JIG_RIG={rig:?}\nexec {program:?} rpc --stdio \
+            "#!/bin/sh\n{vars}unset JIG_LEASE\nexport JIG_RIG={rig:?}\nexec {program:?} {args} rpc --stdio \
              --as {name}\n"
         );
         let file = self.0.write(&format!("as-{name}"), script);
@@ -136,10 +138,10 @@ fn a_key_does_what_the_rules_give_it_and_nothing_else() {
     rig.key("ci", &["recover", "-b", "bench-2", "--dry-run"]).says(0, &[]);
     // A place that it may not see is as one that is not there.
     let hidden = rig.key("ci", &["reset", "-b", "secret-1"]);
-    let absent = rig.key("ci", &["reset", "-b", "absent-1"]);
+    let absent = rig.key("ci", &["reset", "-b", "secret-2"]);
     hidden.says(2, &["there is no place"]);
     absent.says(2, &["there is no place"]);
-    assert_eq!(without(&hidden.err(), "secret-1"), without(&absent.err(), "absent-1"));
+    assert_eq!(without(&hidden.err(), "secret-1"), without(&absent.err(), "secret-2"));
     rig.key("bot", &["reset", "-b", "bench-1"]).says(2, &["there is no place"]);
     let listed = |name: &str| {
         let list = rig.key(name, &["lease", "ls", "--json"]).says(0, &[]).json().unwrap();

@@ -130,9 +130,19 @@ impl Lab {
         cancel: CancelToken,
     ) -> Result<Reply, CommandError> {
         let catalogue = self.catalogue();
-        let basis = catalogue.authorise(&command).inspect_err(|error| {
-            catalogue.note_refused(&command, error.to_string());
-        })?;
+        let basis = match catalogue.authorise(&command) {
+            Ok(basis) => basis,
+            Err(error) => {
+                catalogue.note_refused(&command, error.to_string());
+                if let (AccessError::Hidden(_), Err(unknown)) =
+                    (&error, catalogue.place(command.place()))
+                {
+                    // Told in the words for a place that is not there.
+                    return Err(unknown.into());
+                }
+                return Err(error.into());
+            }
+        };
         let permit = self.permit(&command, &*events, &cancel).await.inspect_err(|error| {
             catalogue.note_refused(&command, error.to_string());
         })?;
