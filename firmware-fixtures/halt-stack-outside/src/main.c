@@ -1,5 +1,7 @@
 #include <board.h>
 
+#pragma GCC diagnostic ignored "-Winfinite-recursion"
+
 static volatile uint32_t deepest;
 
 __attribute__((noinline)) static uint32_t depth(uint32_t level)

@@ -158,7 +158,7 @@ async fn fetch(
 
 /// Fetches the bytes that a record names, each to its place in a file that has holes else.
 async fn evidence(client: &RigClient, copied: &CopiedRun) -> Result<(), MirrorError> {
-    // A record that cannot be read names nothing; whoever shows the run says why.
+    // A record that cannot be read names nothing; the verb that shows the run says why.
     let Ok(RunRecord { verdict: Some(verdict), .. }) = copied.dir().record() else {
         return Ok(());
     };
