@@ -110,6 +110,43 @@ const PATTERNS: &[&str] = &[
     r"^The test leaked too much memory$",
     // MicroPython and its relatives
     r"^Traceback \(most recent call last\):$",
+    // Bazel, nextest, Automake's other form, LAVA
+    r"^//\S*:\S+ +(?:\(\w+\) +)?(?:TIMEOUT in \d|NO STATUS$|FAILED in \d|FAILED TO BUILD$)",
+    r"^\s*SIG[A-Z]+ \[ *\d+\.\d+s\] ",
+    r"^:test-result: (?:ERROR|XPASS|FAIL)\b",
+    r"<LAVA_SIGNAL_TESTCASE\b[^>]* RESULT=(?:fail|unknown)\b|<LAVA_SIGNAL_TESTRAISE ",
+    // CppUnit, embUnit, Contiki, CUnit, Cgreen, bandit, doctest, Catch2
+    r"^\w+(?:::\w+)+ : (?:assertion|error)$",
+    r"^\d+\) NG \S+ \(\S+ \d+\) ",
+    r"^\S+\.\w+ \d+: \w+: exp .+ was .+$",
+    r"^=check-me= FAILED\b",
+    r"^WARNING - Suite (?:initialization|cleanup) failed for ",
+    r#"^Completed "[^"]*": .*\b0*[1-9]\d* (?:failure|exception)s?\b"#,
+    r"^There were failures!$",
+    r": (?:FATAL )?ERROR: .* is NOT correct!$",
+    r"^Should have failed but didn't!|^Test case exceeded time limit of \d",
+    r"^Failed (?:all|both) (?:\d+ )?test cases?, failed ",
+    // Runners that have run nothing
+    r"^NO TESTS RAN\b|^No tests (?:ran|were found!+)$|^No test cases matched '|^Ran 0 tests in \d",
+    r"^\[ ERROR \] Suite '.*' contains no tests\b",
+    // Leaks and guards of CppUTest, Boost.Test and Unity's fixtures
+    r"^Detected memory leaks!|^Memory leak\(s\) found\.$",
+    r"^Buffer overrun detected during \w+\(\)",
+    // KUnit's own words for a case, ztest's for a mistake of the tests
+    r"^\s*# \w+: (?:try faulted\b|try timed out$|internal error occurred )",
+    r"^ERROR: (?:Test '.*' assigned to multiple suites|cannot \w+ in test '.*', bailing)",
+    // QuickCheck, VUnit, CORE-V, Arm's tests of PSA, mruby
+    r"^\[\w+\] TEST FAILED\.",
+    r"^fail (?:0*[1-9]\d* of \d+$|\S+ +\(\d+\.\d+ seconds\)$)",
+    r"^EXIT FAILURE: ",
+    r"^TOTAL SIM ERROR *: *0*[1-9]",
+    r"^\s*Crash: 0*[1-9]\d*$",
+    // badblocks, Linux' tests of flash, Thread-Metric, FreeRTOS demo
+    r"\((?:0*[1-9]\d*/\d+/\d+|\d+/0*[1-9]\d*/\d+|\d+/\d+/0*[1-9]\d*) errors\)$",
+    r"^mtd_\w+: error: ",
+    r"^ERROR: Invalid counter value\(s\)\.",
+    r"^\w+: ERROR - .*\bstalled\b",
+    r"^!{4,} stopping after [1-9]\d* failures? !{4,}$",
     // An assertion with its place
     r"^ASSERT(?:ION)?(?: FAILED)?:? +[\w./-]+\.(?:c|h|cc|cpp|cxx|hpp|S|rs|ino):\d+(?:$|:? \()",
     r"^(?:ASSERT|CHECK|EXPECT|REQUIRE|VERIFY)\w*\(.*\) (?:failed:?|at|failed:? at) [\w./-]+\.\w+:\d+",
@@ -117,7 +154,7 @@ const PATTERNS: &[&str] = &[
 
 /// Text of which one stands in each line that a pattern matches, unless a word of results does.
 /// Such a line is rare, since looking at it costs a microsecond.
-pub(super) const HINTS: &str = r#"(?-i:!!!! |node down: |DATA RACE| data race\(s\)|XPASS|UNRESOLVED|KPASS|UNEXPECTEDPASS|INTERRUPT |Dubious, |Unexpected Pass: |# of un|TRY [0-9]+ |Synthesis: |ASSERT|CHECK\(|EXPECT\(|REQUIRE\(|VERIFY\(|Traceback|Sanitizer: |kmemleak: |Segmentation f|Illegal ins|\*\*\*(?:Exception|Not|Bad|Could)|output mismatch|leaked too much|UVM_FATAL)|exit status [1-9]|\./[^ :]*: no(?:t found| such)"#;
+pub(super) const HINTS: &str = r#"(?-i:!!!! |node down: |DATA RACE| data race\(s\)|XPASS|UNRESOLVED|KPASS|UNEXPECTEDPASS|INTERRUPT |Dubious, |Unexpected Pass: |# of un|TRY [0-9]+ |Synthesis: |ASSERT|CHECK\(|EXPECT\(|REQUIRE\(|VERIFY\(|Traceback|Sanitizer: |kmemleak: |Segmentation f|Illegal ins|\*\*\*(?:Exception|Not|Bad|Could)|output mismatch|leaked too much|UVM_FATAL|NO STATUS|SIG[A-Z]+ \[|LAVA_SIGNAL_TEST(?:CASE|RAISE)|: assertion|: exp |: [0-9]+ exception|, [0-9]+ exception|exceeded time limit|NO TESTS RAN|No tests |No test cases matched|Ran 0 tests|contains no tests|memory leaks!|eak\(s\) found|overrun detected|try faulted|NOT correct!|multiple suites|bailing)|exit status [1-9]|\./[^ :]*: no(?:t found| such)"#;
 
 static FAILURES: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let ascii = syntax::Config::new().unicode(false).utf8(false);
