@@ -210,7 +210,10 @@ fn options_that_are_wrong() {
     let cases: [(&[&str], &[&str]); 11] = [
         (&["--frobnicate"], &["--frobnicate"]),
         (&["--report", "junit"], &["FORMAT=FILE"]),
-        (&["--report", "xml=report.xml"], &["unknown format", "junit, json, tap, github or annotations"]),
+        (
+            &["--report", "xml=report.xml"],
+            &["unknown format", "junit, json, tap, github or annotations"],
+        ),
         (&["--report", "junit="], &["FORMAT=FILE"]),
         (&["--repeat", "0"], &["--repeat"]),
         (&["--repeat", "many"], &["--repeat"]),
