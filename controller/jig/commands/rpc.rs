@@ -11,7 +11,7 @@ use jig_model::{Fault, exit};
 use jig_rig::identity::{named, over_ssh, own_identity};
 use jig_rig::store::host_name;
 use jig_service::jobs::{JobStore, WorkerProgram};
-use jig_service::server::{FileStore, RigHost, serve};
+use jig_service::server::{FileStore, JobWatchers, RigHost, serve};
 use tokio::io::{stdin, stdout};
 
 use super::runtime::until_signalled;
@@ -43,6 +43,7 @@ pub(crate) fn rig_host(common: &Common) -> Result<RigHost, Failure> {
         jobs: JobStore::new(state.join("jobs")),
         files: FileStore::new(state.join("files")),
         runs: catalogue.runs_dir(),
+        watchers: JobWatchers::default(),
         worker: WorkerProgram { program, args: common.again() },
         lab: config,
         name: host_name(),

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use jig_rig::capture_service::CaptureService;
 use jig_service::jobs::{Job, JobStore};
+use jig_service::server::JobWatchers;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
@@ -16,9 +17,15 @@ use crate::render::Screen;
 /// Interval of the looks at what is under way.
 const LOOK: Duration = Duration::from_millis(100);
 
+/// How long callers may fetch the last output and the files of a command that has ended.
+const FETCH: Duration = Duration::from_secs(5);
+
 /// What a stop waits for.
 pub(super) struct Drain {
     jobs: Vec<Job>,
+    /// Callers whose command has ended may still fetch its output.
+    watchers: JobWatchers,
+    fetch_end: Instant,
     passed_on: usize,
     end: Instant,
 }
@@ -33,18 +40,26 @@ pub(super) enum Drained {
 
 impl Drain {
     /// Refuses further commands, and finds what is under way.
-    pub(super) fn begin(jobs: &JobStore, service: &CaptureService, limit: Duration) -> Self {
+    pub(super) fn begin(
+        jobs: &JobStore,
+        watchers: JobWatchers,
+        service: &CaptureService,
+        limit: Duration,
+    ) -> Self {
         jobs.close();
         let all = jobs.list().unwrap_or_else(|error| {
             tracing::warn!(error = jig_model::chain(&error), "commands under way are not known");
             Vec::new()
         });
         let jobs = all.into_iter().filter(Job::is_alive).collect();
-        Self { jobs, passed_on: passed_on(service), end: Instant::now() + limit }
+        let (now, passed_on) = (Instant::now(), passed_on(service));
+        Self { jobs, watchers, fetch_end: now + FETCH, passed_on, end: now + limit }
     }
 
     fn is_over(&self) -> bool {
-        (self.jobs.is_empty() && self.passed_on == 0) || Instant::now() >= self.end
+        let now = Instant::now();
+        let fetched = self.watchers.count() == 0 || now >= self.fetch_end;
+        (self.jobs.is_empty() && self.passed_on == 0 && fetched) || now >= self.end
     }
 
     /// Looks again after a moment. Cancel-safe.
@@ -53,7 +68,10 @@ impl Drain {
             return Drained::Over;
         }
         sleep(LOOK.min(self.end.saturating_duration_since(Instant::now()))).await;
-        self.jobs.retain(Job::is_alive);
+        if !self.jobs.is_empty() {
+            self.jobs.retain(Job::is_alive);
+            self.fetch_end = Instant::now() + FETCH;
+        }
         self.passed_on = passed_on(service);
         Drained::Goes
     }

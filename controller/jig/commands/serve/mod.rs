@@ -112,7 +112,7 @@ async fn keep(
         }
     });
     let host = Arc::new(rig_host(common)?);
-    let jobs = host.jobs.clone();
+    let (jobs, watchers) = (host.jobs.clone(), host.watchers.clone());
     let mut rig_calls = pin!(callers_of_rig.run(host));
     let began = Instant::now();
     let clock = Arc::new(move || Stamp {
@@ -191,7 +191,7 @@ async fn keep(
     stop.cancel();
     // Callers that are connected see the end of their commands; others find no socket.
     let _ = std::fs::remove_file(&rpc_socket);
-    let mut drain = Drain::begin(&jobs, &service, args.drain);
+    let mut drain = Drain::begin(&jobs, watchers, &service, args.drain);
     drain.tell(&screen);
     loop {
         manager.status(&drain.words());

@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 use super::*;
 use crate::jobs::JobStore;
 use crate::jobs::tests::{answer, said, scripted};
-use crate::server::{FileStore, RigHost, serve};
+use crate::server::{FileStore, JobWatchers, RigHost, serve};
 
 /// Connects to a host of this process; connection number `n` is cut behind `cuts[n]` bytes from the
 /// host.
@@ -78,6 +78,7 @@ fn rig(folder: &std::path::Path, script: &str, cuts: Vec<usize>) -> RemoteRig {
         jobs: JobStore::new(folder.join("jobs")),
         files: FileStore::new(folder.join("files")),
         runs: folder.join("runs"),
+        watchers: JobWatchers::default(),
         worker: scripted(script),
         lab: LabConfig::default(),
         name: "here".to_owned(),

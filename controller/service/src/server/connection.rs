@@ -38,6 +38,7 @@ use super::run_places::RunPlaces;
 use super::streams::{StreamOut, follow_file, follow_job};
 use super::view::view;
 use super::watch::watch_run;
+use super::watchers::JobWatcher;
 use crate::jobs::{Job, JobId, JobInputs, JobOrder, JobSpec, MOST_JOB_INPUT, SendOrderError};
 use crate::protocol::{
     CallId, CancelJob, DescribePlace, DescribeRun, EndCall, EnvelopeError, FollowFile, FollowJob,
@@ -80,6 +81,7 @@ pub async fn serve(
         streams: Mutex::default(),
         closed: CancelToken::new(),
         sessions: Mutex::default(),
+        watcher: Mutex::default(),
         places: RunPlaces::default(),
     });
     let mut tasks = JoinSet::new();
@@ -90,6 +92,7 @@ pub async fn serve(
     drop(out);
     // Answers that were given leave before the connection is closed.
     let _ = writer.await;
+    *lock(&connection.watcher) = None;
     connection.end_sessions().await;
     ended
 }
@@ -117,6 +120,8 @@ struct RpcConnection {
     streams: Mutex<HashMap<CallId, AbortHandle>>,
     /// Jobs of this caller that end with their callers.
     sessions: Mutex<BTreeSet<JobId>>,
+    /// Set once the caller has begun or follows a job.
+    watcher: Mutex<Option<JobWatcher>>,
     places: RunPlaces,
 }
 
@@ -215,6 +220,7 @@ impl RpcConnection {
             FollowJob::METHOD => {
                 let FollowJob { job, offset } = request.params()?;
                 let job = self.job(&job)?;
+                self.watch_jobs();
                 if job.spec().is_ok_and(|spec| spec.attached) {
                     lock(&self.sessions).insert(job.id().clone());
                 }
@@ -336,9 +342,15 @@ impl RpcConnection {
         if attached {
             lock(&self.sessions).insert(job.clone());
         }
+        self.watch_jobs();
         let spec = JobSpec { command, by: self.identity.clone(), attached, lease };
         let begun = self.host.jobs.begin(&job, &spec, &self.host.worker);
         begun.map(|_| Nothing {}).map_err(|error| refused(&error, error.fault()))
+    }
+
+    /// Has a stop of the service leave this connection time to fetch the end of a job.
+    fn watch_jobs(&self) {
+        lock(&self.watcher).get_or_insert_with(|| self.host.watchers.add());
     }
 
     fn output(&self, read: &ReadJobOutput) -> Result<RunFileChunk, RequestError> {

@@ -14,6 +14,7 @@ mod run_places;
 mod streams;
 mod view;
 mod watch;
+mod watchers;
 
 use std::path::PathBuf;
 
@@ -23,6 +24,7 @@ use jig_model::command::Refusal;
 pub use connection::serve;
 pub use file_store::{FileStore, FileStoreError};
 pub use listen::{RpcListener, SocketAccess, bind_socket};
+pub use watchers::JobWatchers;
 
 use crate::jobs::{JobStore, WorkerProgram};
 
@@ -35,6 +37,8 @@ pub struct RigHost {
     pub files: FileStore,
     /// The folder of runs.
     pub runs: PathBuf,
+    /// Connections that fetch the output of jobs.
+    pub watchers: JobWatchers,
     /// What carries out jobs.
     pub worker: WorkerProgram,
     /// Where the rig is described.
