@@ -46,8 +46,10 @@ impl TwoHosts {
 
 /// Leaves out what differs between two runs: names and times.
 pub(crate) fn lasting(text: &str) -> String {
-    // Where a report is seen to be cut depends on when it is looked at.
-    let varies = |line: &&str| line.contains("next: ") || line.contains("the report was cut");
+    // Where a report is seen to be cut depends on when it is looked at; time listened is measured.
+    let varies = |line: &&str| {
+        ["next: ", "the report was cut", "  listened "].iter().any(|text| line.contains(text))
+    };
     let lines = text.lines().filter(|line| !varies(line)).map(|line| {
         let time = line.rfind(" (").filter(|_| line.ends_with(" s)"));
         time.map_or(line, |at| &line[..at]).trim_end()
