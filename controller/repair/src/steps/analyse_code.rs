@@ -10,6 +10,7 @@ use jig_model::chain;
 use jig_model::result::CaseStatus;
 use serde_json::{Value, json};
 
+use super::impact::Impact;
 use crate::bundle::{BundleContent, BundlePart, bundle};
 use crate::excerpt::{beginning, first_error};
 use crate::journal::{StepResult, now_ms};
@@ -85,6 +86,9 @@ pub(super) async fn run(
                 let cut = if cut.is_empty() { String::new() } else { format!("; {cut}") };
                 let agent = setup.agent(run);
                 let mut reason = format!("the evidence is ready for {}{cut}", agent.name);
+                if let Some(impact) = setup.base.suspects.get().and_then(|all| Impact::of(all)) {
+                    reason += &format!("; {impact}");
+                }
                 if !setup.counts_usage(run) && is_first_question(run, setup.agents.len()) {
                     reason += "; tokens and money of this agent are not counted: see `{usage}` and \
                                `usd-per-call`";
@@ -152,7 +156,7 @@ async fn write_bundle(
     let mut parts = vec![
         (BundlePart::Task, Text(task_text(setup, run))),
         (BundlePart::Policy, Text(setup.policy.for_run(run).to_string())),
-        (BundlePart::Failure, Text(text(&failure(shown, diagnosis.as_ref())))),
+        (BundlePart::Failure, Text(text(&failure(shown, diagnosis.as_ref(), suspects)))),
         (BundlePart::Suspects, Rows(suspects.iter().take(SHOWN_SUSPECTS).map(row).collect())),
         (BundlePart::Attempts, Rows(attempts(setup, run))),
         (BundlePart::Source, Text(source_text(suspects, &sources))),
@@ -254,7 +258,11 @@ fn task_text(setup: &RepairSetup, run: &Run) -> String {
     )
 }
 
-fn failure(shown: &PlanResult, diagnosis: Option<&PlanResult>) -> Value {
+fn failure(
+    shown: &PlanResult,
+    diagnosis: Option<&PlanResult>,
+    suspects: &[RankedSuspect],
+) -> Value {
     let failed = || shown.verdict.tests.cases.iter().filter(|case| case.status != CaseStatus::Pass);
     let cases = failed().take(SHOWN_FAILED).map(
         |case| json!({ "name": case.name, "message": case.message.as_deref().map(beginning) }),
@@ -268,6 +276,7 @@ fn failure(shown: &PlanResult, diagnosis: Option<&PlanResult>) -> Value {
         "evidence": shown.verdict.evidence,
         "failed": cases,
         "failed_count": failed().count(),
+        "executed_by_passing": Impact::of(suspects).map(|impact| impact.shown()),
         "with_diagnostic_change": diagnosis.map(|result| &result.verdict.summary),
     })
 }

@@ -8,6 +8,7 @@ mod build_run;
 mod build_setup;
 mod collect;
 mod converge;
+mod impact;
 mod init;
 mod propose;
 mod recover;
