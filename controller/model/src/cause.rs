@@ -128,6 +128,8 @@ causes! {
     NoResults = "no_results" => Inconclusive, Target;
     /// A result report was found, but it holds no test.
     NoTests = "no_tests" => Inconclusive, Target;
+    /// The plan expects nothing of the target, so its end proves nothing.
+    NothingExpected = "nothing_expected" => Inconclusive, Target;
     /// The report announces another number of tests than were executed.
     PlanMismatch = "plan_mismatch" => Inconclusive, Target;
     /// The report has no end marker.

@@ -109,7 +109,7 @@ pub(super) fn lower(
 fn owners(key: &str) -> Option<&'static [&'static str]> {
     match key {
         "console" => Some(&["expect_reset", "expect", "send", "wait_for_results", "assert"]),
-        "reject" => Some(&["expect"]),
+        "reject" | "echo" => Some(&["expect"]),
         "exit_code" => Some(&["host_command"]),
         "at_least" | "absent" => Some(&["assert"]),
         _ => None,
@@ -207,7 +207,8 @@ fn kind_of(
         }
         let reject = raw.reject.map(|r| r.value.0).unwrap_or_default();
         let reject = reject.into_iter().map(|p| p.value).collect();
-        return Some(ActionKind::Expect { console, any, reject });
+        let echo = raw.echo.is_some_and(|echo| echo.value);
+        return Some(ActionKind::Expect { console, any, reject, echo });
     }
     if let Some(text) = raw.send {
         if text.value.is_empty() {

@@ -26,7 +26,9 @@ pub fn default_plan(
     let reset = ActionKind::ExpectReset { console: console.clone(), begins: None };
     let mut waits = vec![(reset, timeout); resets.into()];
     let kind = match until {
-        Some(pattern) => ActionKind::Expect { console, any: vec![pattern], reject: Vec::new() },
+        Some(pattern) => {
+            ActionKind::Expect { console, any: vec![pattern], reject: Vec::new(), echo: false }
+        }
         None => ActionKind::WaitForResults { console, format: None },
     };
     let goal = "the firmware boots and reports";

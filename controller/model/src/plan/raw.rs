@@ -127,6 +127,8 @@ crate::toml_table! {
         expect: OneOrMany<Pattern> = optional,
         /// Output that ends the wait badly; with `expect`.
         reject: OneOrMany<Pattern> = optional,
+        /// True where a text counts that the console only repeats of what was sent; with `expect`.
+        echo: bool = optional,
         /// Sends a text to the console, line end included.
         send: String = optional,
         /// Waits for a complete test report: true for any format, or the format's name.

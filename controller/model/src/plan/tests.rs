@@ -109,6 +109,7 @@ fn every_kind_of_action_is_read_with_its_default_time() {
         console: console.map(|c| c.parse().unwrap()),
         any: any.iter().map(|p| pattern(p)).collect(),
         reject: reject.iter().map(|p| pattern(p)).collect(),
+        echo: false,
     };
     let assert_y = |assertion| K::Assert { console: None, pattern: pattern("y"), assertion };
     let wait = |format| K::WaitForResults { console: None, format };
@@ -360,13 +361,17 @@ fn the_built_in_plan_deploys_cycles_and_waits() {
     let any = vec![pattern("login: ")];
     assert_eq!(
         kinds(&plan),
-        [cycle.clone(), ActionKind::Expect { console: None, any, reject: Vec::new() }]
+        [cycle.clone(), ActionKind::Expect { console: None, any, reject: Vec::new(), echo: false }]
     );
     let console = Some("uart1".parse().unwrap());
     let on = |until| kinds(&default_plan(false, 0, until, console.clone(), Duration::MAX)).pop();
     let any = vec![pattern("up")];
-    let wait =
-        ActionKind::Expect { console: console.clone(), any: any.clone(), reject: Vec::new() };
+    let wait = ActionKind::Expect {
+        console: console.clone(),
+        any: any.clone(),
+        reject: Vec::new(),
+        echo: false,
+    };
     assert_eq!(on(any.into_iter().next()), Some(wait));
     let wait = ActionKind::WaitForResults { console: console.clone(), format: None };
     assert_eq!(on(None), Some(wait));

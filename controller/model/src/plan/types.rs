@@ -188,6 +188,8 @@ pub enum ActionKind {
         any: Vec<Pattern>,
         /// Any of these ends it badly.
         reject: Vec<Pattern>,
+        /// A text counts that the console only repeats of what was sent.
+        echo: bool,
     },
     /// Sends bytes to a console.
     Send {

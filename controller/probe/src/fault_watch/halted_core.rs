@@ -6,20 +6,28 @@
 //!
 //! - *an interrupt whose handler is an endless loop*, as the start files of most vendors have it for each
 //!   interrupt that a program does not handle;
+//! - *the handler of NMI*, which nothing interrupts: one that two looks find there does not return;
 //! - *a stack pointer that lies in no memory of the board*, behind a recursion without end. The bus of
-//!   some boards ignores such accesses, so that no fault is ever taken.
+//!   some boards ignores such accesses, so that no fault is ever taken. On a Cortex-M, one without room
+//!   for the registers that an exception pushes is as bad.
 //!
-//! Neither is proof: a program may end its tests in an interrupt, and a profile may not list all memory.
+//! None is proof: a program may end its tests in an interrupt, and a profile may not list all memory.
 //! So nothing passes with them, and nothing fails.
 
 use jig_model::Cause;
 use jig_model::post_mortem::StackFrame;
-use jig_model::profile::{BoardProfile, MemoryRegion};
+use jig_model::profile::MemoryRegion;
 
 use crate::debug_info::exception_name;
 use crate::fatal_halt::fatal_function;
 use crate::post_mortem::exception_of;
 use crate::{CoreKind, CoreSnapshot};
+
+/// Number of the exception that nothing masks.
+const NMI: u32 = 2;
+
+/// What a Cortex-M pushes at least when it takes an exception.
+const FRAME: u64 = 32;
 
 /// A core that has halted for good.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,18 +36,20 @@ pub(super) enum HaltedCore {
     Fatal(String),
     /// In a loop of few instructions, in the handler of an exception of this number.
     HandlerLoop(u32),
+    /// In the handler of NMI.
+    InNmi,
     /// With a stack pointer that lies in no memory of the board.
     StackOutside(u32),
 }
 
 impl HaltedCore {
-    /// Tells how a stopped core has halted, by its chain of calls and by the code around its program
-    /// counter; nothing if it may go on.
+    /// Tells how a stopped core has halted, by its chain of calls, the code around its program
+    /// counter and the memory of its board; nothing if it may go on.
     pub(super) fn of(
         core: &CoreSnapshot,
         frames: &[StackFrame],
         code: Option<CodeAround>,
-        profile: &BoardProfile,
+        memory: &[MemoryRegion],
     ) -> Option<Self> {
         if let Some(name) = fatal_function(frames) {
             return Some(Self::Fatal(name.to_owned()));
@@ -48,7 +58,10 @@ impl HaltedCore {
         if let Some(number) = exception.filter(|_| code.is_some_and(|code| code.loops())) {
             return Some(Self::HandlerLoop(number));
         }
-        stack_outside(core, &profile.memory).map(Self::StackOutside)
+        if exception == Some(NMI) {
+            return Some(Self::InNmi);
+        }
+        stack_outside(core, memory).map(Self::StackOutside)
     }
 
     /// Tells whether it is the state of an earlier look. A stack without end has grown meanwhile.
@@ -60,7 +73,7 @@ impl HaltedCore {
     pub(super) fn proves(&self) -> Cause {
         match self {
             Self::Fatal(_) => Cause::GuestPanic,
-            Self::HandlerLoop(_) | Self::StackOutside(_) => Cause::Unconfirmed,
+            Self::HandlerLoop(_) | Self::InNmi | Self::StackOutside(_) => Cause::Unconfirmed,
         }
     }
 
@@ -71,26 +84,33 @@ impl HaltedCore {
             Self::HandlerLoop(number) => {
                 format!("the handler of {} is an endless loop", exception_name(*number))
             }
+            Self::InNmi => "the handler of NMI does not return".to_owned(),
             Self::StackOutside(at) => format!(
-                "the stack pointer {at:#010x} lies in no memory of the profile (if the board has \
-                 memory there, add it to `memory`)"
+                "the stack pointer {at:#010x} lies in no memory of the profile, or leaves an interrupt \
+                 no room in it (if the board has memory there, add it to `memory`)"
             ),
         }
     }
 }
 
-/// Returns the stack pointer of a core if it lies in no memory, and not just behind one.
+/// Returns the stack pointer of a core if it lies in no memory, and not just behind one, or if an
+/// exception of a Cortex-M would push below that memory.
 pub(super) fn stack_outside(core: &CoreSnapshot, memory: &[MemoryRegion]) -> Option<u32> {
     // Addresses of a core that translates them say nothing.
     if core.register("satp").is_some_and(|satp| satp != 0) || memory.is_empty() {
         return None;
     }
     let stack = core.register("sp").and_then(|value| u32::try_from(value).ok())?;
-    let holds = |region: &MemoryRegion| {
-        u64::from(stack).checked_sub(region.start).is_some_and(|offset| offset <= region.size)
+    let holds = |at: u64| {
+        let inside = |region: &MemoryRegion| {
+            at.checked_sub(region.start).is_some_and(|offset| offset <= region.size)
+        };
+        memory.iter().any(inside)
     };
+    let pushed = if matches!(core.kind, CoreKind::Riscv32) { 0 } else { FRAME };
+    let at = u64::from(stack);
     // A core that was never started has none.
-    (stack != 0 && !memory.iter().any(holds)).then_some(stack)
+    (stack != 0 && !(holds(at) && holds(at.saturating_sub(pushed)))).then_some(stack)
 }
 
 /// The halfwords of Thumb code before, at and behind a program counter.
@@ -148,7 +168,10 @@ mod tests {
             |start, size| MemoryRegion { name: "ram".into(), kind: MemoryKind::Ram, start, size };
         let memory = [region(0x2000_0000, 0x1000), region(0x1000_0000, 0x100)];
         for (sp, outside) in [
-            (0x2000_0000, false),
+            // No room for a frame.
+            (0x2000_0000, true),
+            (0x2000_0010, true),
+            (0x2000_0020, false),
             (0x2000_0ff8, false),
             (0x2000_1000, false),
             (0x2000_1008, true),
@@ -162,6 +185,16 @@ mod tests {
         assert_eq!(stack_outside(&core(0x1fff_fff8, None), &[]), None);
         assert_eq!(stack_outside(&core(0x1fff_fff8, Some(1 << 31)), &memory), None);
         assert!(stack_outside(&core(0x1fff_fff8, Some(0)), &memory).is_some());
+    }
+
+    #[test]
+    fn a_core_in_the_handler_of_nmi_is_told() {
+        for (number, halted) in [(NMI, Some(HaltedCore::InNmi)), (15, None), (0, None)] {
+            let mut core = core(0x2000_0800, None);
+            let value = u128::from(0x0100_0000 | number);
+            core.registers.push(RegisterValue { name: "xpsr".into(), value, bits: 32 });
+            assert_eq!(HaltedCore::of(&core, &[], None, &[]), halted, "{number}");
+        }
     }
 
     #[test]

@@ -626,7 +626,7 @@ impl FaultWatch {
             let snapshot = core.capture(channels, &self.profile)?;
             let frames = unwind(&snapshot, symbols).frames;
             let code = code_around(channels, &snapshot);
-            let halted = HaltedCore::of(&snapshot, &frames, code, &self.profile);
+            let halted = HaltedCore::of(&snapshot, &frames, code, &self.profile.memory);
             Ok(halted.map(|halted| (halted, snapshot)))
         };
         let Some((first, _)) = look(channels)? else { return Ok(None) };

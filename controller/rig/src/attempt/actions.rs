@@ -7,6 +7,7 @@
 mod before_switch;
 mod boot;
 mod console;
+mod echo;
 mod expect_reset;
 mod host;
 mod power;
@@ -72,6 +73,8 @@ pub(super) struct Actions<'a> {
     pub(super) awaited: Option<ConsoleName>,
     /// The texts behind which the plan has ended a boot.
     pub(super) awaited_ends: Vec<AwaitedEnd>,
+    /// What the plan has sent, the last texts of it.
+    pub(super) sent: Vec<echo::SentText>,
     /// How long the target is watched after what a plan waits for.
     pub(super) settle: Duration,
     /// Whether the board was halted, or may have been.
@@ -87,6 +90,15 @@ fn by_driver(error: &DriverError) -> ActionFailure {
 impl Actions<'_> {
     /// Carries out one action; returns what was observed, in a few words.
     pub(super) async fn perform(&mut self, action: &Action) -> Result<String, ActionFailure> {
+        let waited = BoardTimeout::new(&self.board, action.timeout);
+        let done = self.carry_out(action).await;
+        if done.is_ok() && waits(&action.kind) {
+            waited.met(&self.board);
+        }
+        done
+    }
+
+    async fn carry_out(&mut self, action: &Action) -> Result<String, ActionFailure> {
         let timeout = action.timeout;
         self.settled = false;
         self.run_on().await?;
@@ -111,7 +123,10 @@ impl Actions<'_> {
             }
             ActionKind::Deploy { image } => self.deploy(image, timeout).await,
             ActionKind::Boot { until } => self.boot(until.as_deref(), timeout).await,
-            ActionKind::Expect { console, any, reject } => {
+            ActionKind::Expect { console, any, reject, echo } => {
+                if *echo {
+                    self.forget_sent(console.as_ref());
+                }
                 let board_timeout = BoardTimeout::new(&self.board, timeout);
                 let matched = self.expect(console.as_ref(), any, reject, board_timeout).await?;
                 Ok(format!("`{}` at offset {}", any[matched.pattern], matched.start))
@@ -136,6 +151,18 @@ impl Actions<'_> {
             }
         }
     }
+}
+
+/// Tells whether an action waits for something that the target does.
+fn waits(kind: &ActionKind) -> bool {
+    matches!(
+        kind,
+        ActionKind::Expect { .. }
+            | ActionKind::ExpectReset { .. }
+            | ActionKind::Boot { .. }
+            | ActionKind::WaitForResults { .. }
+            | ActionKind::Send { .. }
+    )
 }
 
 impl Actions<'_> {

@@ -26,7 +26,7 @@ use super::failed_results::{FoundLine, find_in_blocks, quotable, read_some};
 use crate::console::lines::MAX_LINE;
 use crate::console::{
     Follower, LogError, LogPaths, LogReader, PatternSet, RecordKind, is_cut_headline,
-    is_suspicious, pieces, readable,
+    is_suspicious, parity_lines, pieces, readable,
 };
 
 /// Where the waits of the plan have read to in the last boot, by console.
@@ -123,7 +123,12 @@ pub(super) fn suspicious_line(
             }
             from = end + 1;
         }
-        None
+        parity_lines(block).into_iter().find_map(|(place, text)| {
+            let span = at + place.start as u64..at + place.end as u64;
+            let is_known = known.iter().any(|k| k.start <= span.start && span.start < k.end);
+            let text = suspicious_text(&text, allowed).filter(|_| !is_known)?;
+            Some((span, text))
+        })
     })
 }
 

@@ -105,7 +105,7 @@ pub(super) fn distinct_pattern(text: &str, doubt: AwaitedDoubt) -> String {
         }
         AwaitedDoubt::Denied => format!("^{text}"),
         AwaitedDoubt::FailingValue if text.ends_with(['=', ':']) => format!("{text} *0$"),
-        AwaitedDoubt::FailingValue => format!("{text}$"),
+        AwaitedDoubt::Restricted | AwaitedDoubt::FailingValue => format!("{text}$"),
     };
     format!("'{}'", pattern.replace('\'', r"'\''"))
 }
@@ -166,6 +166,8 @@ mod tests {
             ("in\x1b[1m|complete|", Some(r"'\bcomplete\b'")),
             ("not \x1b[32m|ready|\x1b[0m\n", Some("'^ready'")),
             ("self-test |passed|? no\n", Some("'passed$'")),
+            ("All tests |passed| except spi\n", Some("'passed$'")),
+            ("|exit code 0|x5\n", Some(r"'\bexit code 0\b'")),
             ("not\n|ready|\n", None),
             ("|rc=|0\n", None),
             ("\u{e9}|ready|\n", None),

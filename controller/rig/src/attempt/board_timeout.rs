@@ -108,11 +108,7 @@ impl BoardTimeout {
     pub(super) fn judged(&self, board: &AttemptBoard, failure: ActionFailure) -> ActionFailure {
         let lost = self.lost(board);
         if lost < self.most() {
-            if lost.min(self.timeout) >= NOTED {
-                let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-                let note = Note::WaitExtended { wait_ms: ms(self.timeout), lost_ms: ms(lost) };
-                board.report(Observed::Note(note));
-            }
+            self.note_extension(board);
             return failure;
         }
         let (lost, timeout) = (lost.as_secs_f64(), self.timeout);
@@ -122,6 +118,23 @@ impl BoardTimeout {
             failure.detail
         );
         ActionFailure { cause: Cause::RigUnhealthy, detail, ..failure }
+    }
+
+    /// Notes of a wait that has ended well that it took longer than it was to be: a pass by it is one of
+    /// a slower host.
+    pub(super) fn met(&self, board: &AttemptBoard) {
+        if Instant::now() > self.until {
+            self.note_extension(board);
+        }
+    }
+
+    fn note_extension(&self, board: &AttemptBoard) {
+        let lost = self.lost(board);
+        if lost.min(self.timeout) >= NOTED {
+            let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+            let note = Note::WaitExtended { wait_ms: ms(self.timeout), lost_ms: ms(lost) };
+            board.report(Observed::Note(note));
+        }
     }
 
     /// The lost times of the board and of Jig mostly overlap, so they are not added.
@@ -192,6 +205,16 @@ mod tests {
             assert_eq!(board_timeout.judged(&board, missed()).cause, cause, "{stands:?}");
         }
         let told: Vec<String> = board.facts().notes.iter().map(ToString::to_string).collect();
+        let told_of_passes = |stands| {
+            let board = self::board();
+            async move {
+                let (_, met) = wait(&board, stands).await;
+                met.met(&board);
+                board.facts().notes.len()
+            }
+        };
+        assert_eq!(told_of_passes(SECOND * 2).await, 1);
+        assert_eq!(told_of_passes(Duration::ZERO).await, 0);
         let words = "a wait for 3 s was extended by 2.0 s, in which the board could not run";
         assert!(matches!(&told[..], [only] if only.starts_with(words)), "{told:?}");
         let whole = BoardTimeout::new(&board, SECOND * 3);

@@ -18,7 +18,7 @@ use std::os::unix::fs::FileExt as _;
 use crate::console::lines::MAX_LINE;
 use crate::console::{
     BESIDE, PatternSet, candidate, counts_failure, failed_in_list, may_fail_in_list, names_failure,
-    pieces, readable, tells_crash, tells_failure,
+    parity_lines, pieces, readable, tells_crash, tells_failure, writes_over,
 };
 use crate::judge::ByteRange;
 use crate::results::ReadLines;
@@ -140,7 +140,15 @@ fn search(
         }
         from = end + 1;
     }
-    Ok(None)
+    // No report is read from such lines.
+    Ok(parity_lines(lines).into_iter().find_map(|(place, text)| {
+        let span = offset + place.start as u64..offset + place.end as u64;
+        let excused = |part: &Range<u64>| part.start < span.end && span.start < part.end;
+        if candidate(&text).is_none() || known.excused.iter().any(excused) {
+            return None;
+        }
+        failure_in(&text, known.read.begins_before(span.start), known).map(|text| (span, text))
+    }))
 }
 
 /// Returns the failed row that a line is, or is the head of, by the lines beside it.
@@ -192,7 +200,9 @@ fn failed_row(
 
 fn failure(line: &[u8], span: &Range<u64>, known: &KnownLines<'_>) -> Option<String> {
     let excused = |text: &Range<u64>| text.start < span.end && span.start < text.end;
-    if known.read.contains(span.start) || known.excused.iter().any(excused) {
+    // A reader of the terminal sees something else than the report has read.
+    let read = known.read.contains(span.start) && !writes_over(line);
+    if read || known.excused.iter().any(excused) {
         return None;
     }
     let inside = |part: &Range<u64>| {
@@ -294,6 +304,16 @@ mod tests {
             b"flash: \x9b31mF\x9b1mAIL\x9b0m\n",
             b"\xc0ram: PASS\xc0\xc0flash: FAIL\xc0\n",
         ] {
+            let line = found(line, 0..line.len() as u64, &[]);
+            assert_eq!(line.map(|(_, text)| text).as_deref(), Some("flash: FAIL"));
+        }
+        // Each state of a row that is written over, a bit of parity, and what is too long for a word.
+        let even: Vec<u8> =
+            b"flash: FAIL\r".iter().map(|b| b | u8::from(b.count_ones() % 2 == 1) << 7).collect();
+        let long = [&[b'x'; 30_000][..], b" flash: FAIL ", &[b'y'; 30_000], b"\n"].concat();
+        for line in
+            [&b"flash: FAIL\x1b[4DPASS\n"[..], b"flash: FAIL\x08\x08\x08\x08PASS\n", &even, &long]
+        {
             let line = found(line, 0..line.len() as u64, &[]);
             assert_eq!(line.map(|(_, text)| text).as_deref(), Some("flash: FAIL"));
         }

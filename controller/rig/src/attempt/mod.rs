@@ -19,6 +19,7 @@
 mod abort_condition;
 mod actions;
 mod after_end;
+mod asked_of_target;
 mod awaited_line;
 mod begins_again;
 mod board;

@@ -21,6 +21,7 @@ use tokio::sync::watch;
 use super::abort_condition::QUIET;
 use super::actions::{Actions, last_off, lied};
 use super::after_end::{self, AwaitedEnd, WaitedTo};
+use super::asked_of_target::asked_of_target;
 use super::board::{AttemptBoard, RunEventSink, WatcherProgress};
 use super::board_timeout::pulse;
 use super::compiled_patterns::RunPatterns;
@@ -249,6 +250,7 @@ async fn make(
             settled: false,
             awaited: None,
             awaited_ends: Vec::new(),
+            sent: Vec::new(),
             settle: request.plan.settle.unwrap_or(request.profile.limits.settle),
             halted: false,
             core: None,
@@ -470,6 +472,7 @@ fn observe(
         printed_elsewhere: others.values().any(|other| other.output.1 > other.output.0),
         report: seen.report,
         results_wanted,
+        asked: asked_of_target(request.plan),
         incidents,
         gaps: std::mem::take(&mut closed.gaps),
         failure,

@@ -16,6 +16,8 @@
 //! that it is in one for good. A handler that ends its target while the post-mortem looks leaves it
 //! nothing to find, so the fault is read once more then. Where a read or the post-mortem cannot be carried out, the run is
 //! inconclusive; a debug port that tells nothing of this kind of core leaves the verdict as it is.
+//!
+//! *So is a board that had too little time*, on a busy host. A fault for good is proof in spite of it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -153,8 +155,15 @@ impl Examination<'_> {
         }
         // Of a target that has ended, its emulator knows whether it was in a fault.
         let ended = board.facts().ended_well();
-        let looks = failure.is_none() && (ended || board.facts().may_be_looked_at());
-        if looks { self.last_look(board, (debug, control), symbols).await } else { None }
+        // A board that had too little time proves nothing, but for a core that stands in a fault.
+        let starved = failure.is_some_and(|failure| failure.cause == Cause::RigUnhealthy);
+        let looks = (failure.is_none() || starved) && (ended || board.facts().may_be_looked_at());
+        if !looks {
+            return None;
+        }
+        let found = self.last_look(board, (debug, control), symbols).await?;
+        let proven = found.proves.is_some_and(|cause| cause != Cause::Unconfirmed);
+        (!starved || proven).then_some(found)
     }
 
     /// Looks at the core of a board on which nothing has failed, before the plan ends its boot.

@@ -7,8 +7,8 @@ use regex_automata::util::syntax;
 
 use super::scan::searched_once;
 use super::{
-    crash_evidence, error_codes, failed_result, framework_lines, readable, result_lists,
-    result_rows, runner_ends, structured_counts, unit_verdicts, verdict_phrases,
+    crash_evidence, error_codes, failed_result, fallback_boot, framework_lines, readable,
+    result_lists, result_rows, runner_ends, structured_counts, unit_verdicts, verdict_phrases,
 };
 
 /// Text without which no line tells of a failed result or of a crash. Text in another form is looked
@@ -23,6 +23,7 @@ static CANDIDATE: LazyLock<Option<Regex>> = LazyLock::new(|| {
         result_rows::HINTS,
         crash_evidence::HINTS,
         error_codes::HINTS,
+        fallback_boot::HINTS,
         runner_ends::HINTS,
         structured_counts::HINTS,
         unit_verdicts::HINTS,

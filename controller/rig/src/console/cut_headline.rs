@@ -14,6 +14,7 @@
 
 use super::failed_result::tells_failure;
 use super::lines::{texts, without_context};
+use super::words::{names_test, words};
 
 /// Most prefixes taken off one line: time, level, tag.
 const MAX_PREFIXES: usize = 6;
@@ -61,7 +62,7 @@ const COMMON: &[&str] = &[
 /// Last words of failed results.
 const VERDICTS: &[&str] = &["FAILURE", "FAILED", "failure", "failed", "Failure", "Failed"];
 
-/// Fewest letters of a verdict: `FA` is also a number.
+/// Fewest letters of a verdict, but behind the name of a test: `FA` is also a number.
 const VERDICT_LETTERS: usize = 3;
 
 /// Verdicts of Unity.
@@ -162,15 +163,35 @@ pub(crate) fn is_cut_headline(line: &str) -> bool {
 fn is_cut_result(line: &str) -> bool {
     let fails = |verdict: &&str| {
         // The whole word may also be shorter: `FAIL`.
-        let lens = VERDICT_LETTERS..verdict.len();
-        lens.filter_map(|len| line.strip_suffix(&verdict[..len])).any(|front| {
+        let begun = (1..verdict.len()).filter_map(|len| {
+            let front = line.strip_suffix(&verdict[..len])?;
+            (len >= VERDICT_LETTERS || awaits_verdict(front)).then_some(front)
+        });
+        begun.into_iter().any(|front| {
             let word = front.ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
             let whole = [&verdict[.."fail".len()], verdict];
             !word && whole.iter().any(|verdict| tells_failure(&format!("{front}{verdict}")))
         })
     };
-    texts(line, false).any(|text| text == "not o" || begins_unity_result(text))
+    texts(line, false)
+        .any(|text| text == "not o" || begins_unity_result(text) || is_begun_test(text))
         || VERDICTS.iter().any(fails)
+}
+
+/// `test_pop: `, `test pop ... `, `[test_pop] [`: the next word is the verdict of a test.
+fn awaits_verdict(front: &str) -> bool {
+    let tests =
+        |word: &str| word.starts_with("test") || names_test(word) || word.ends_with("_test");
+    front.trim_ascii_end().ends_with([':', '.', '[', '-', '=', '|'])
+        && words(front).iter().any(|word| tests(&word.text))
+}
+
+/// `test_pop: `: the name of a function without its result.
+fn is_begun_test(text: &str) -> bool {
+    let named = words(text);
+    let function = |word: &str| word.starts_with("test_") || word.ends_with("_test");
+    let text = text.trim_ascii_end();
+    named.len() == 1 && function(&named[0].text) && text.ends_with([':', '.', '='])
 }
 
 /// `b.c:2:test_pop:FA`

@@ -14,6 +14,7 @@
 
 use super::counted_failures::counts_only_failures;
 use super::error_codes::is_failed_code;
+use super::fallback_boot::tells_fallback;
 use super::framework_lines::is_framework_failure;
 use super::lines::texts;
 use super::result_rows::is_failed_row;
@@ -143,6 +144,7 @@ pub(crate) fn tells_failure(line: &str) -> bool {
             || is_failed_code(report.text)
             || is_failed_count(report.text, is_whole(text, line))
             || ends_runner_badly(report.text)
+            || tells_fallback(report.text)
             || counts_only_failures(&report.words, is_whole(text, line))
             || report.counts()
             || report.says_not_ok()
@@ -254,7 +256,9 @@ impl<'a> Report<'a> {
             let judged = (1..=2).contains(&at)
                 && at + 2 == self.words.len()
                 && matches!(next.after.trim_ascii(), "" | "]" | "!" | ".")
-                && (joint.ends_with([':', '[']) || joint.ends_with(".."));
+                && (joint.ends_with([':', '['])
+                    || joint.ends_with("..")
+                    || joint.ends_with(']') && next.capital);
             let point = next.text == "ok"
                 && (counted
                     || judged
@@ -575,7 +579,9 @@ impl<'a> Report<'a> {
         let unreal = before
             .take_while(|(index, _)| self.flows(*index, at))
             .any(|(_, word)| listed(UNREAL, &word.text));
-        let none = at > 0 && number(&self.words[at - 1]) == Some(0) || is_of_none(&self.words, at);
+        let none = at > 0 && number(&self.words[at - 1]) == Some(0)
+            || matches!(self.count_before(at), Some((0, _)))
+            || is_of_none(&self.words, at);
         // A service manager: `[FAILED] Failed to start Network Name Resolution.`
         let service = listed(VERDICTS, self.word(at + 1)) && self.word(at + 2) == "to";
         // `in case of failure: reboot`.

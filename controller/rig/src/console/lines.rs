@@ -17,6 +17,9 @@ const PADDED: usize = 6;
 /// The bytes of software flow control.
 const XON: u8 = 0x11;
 const XOFF: u8 = 0x13;
+/// What breaks a control sequence off.
+const CAN: u8 = 0x18;
+const SUB: u8 = 0x1a;
 /// The control sequence introducer of 8 bits.
 const CSI: u8 = 0x9b;
 /// What ends a frame of SLIP; no part of UTF-8.
@@ -169,7 +172,7 @@ fn frames_apart(bytes: &[u8], row_change: u8) -> Option<Vec<u8>> {
 
 /// Spells the control sequences out that begin with a CSI of 8 bits. That byte is also a part of
 /// characters, and a character of its own in some code pages.
-fn in_seven_bits(bytes: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn in_seven_bits(bytes: &[u8]) -> Option<Vec<u8>> {
     memchr::memchr(CSI, bytes)?;
     let mut spelled = Vec::with_capacity(bytes.len() + 8);
     for chunk in bytes.utf8_chunks() {
@@ -206,6 +209,7 @@ fn without_escapes(bytes: &[u8], row_change: u8) -> Cow<'_, [u8]> {
     }
     let mut clean: Vec<u8> = Vec::with_capacity(bytes.len());
     let (mut rest, mut row, mut moved) = (bytes, None, None);
+    let mut badge = None;
     loop {
         let (text, escape) = rest.split_at(memchr::memchr(0x1b, rest).unwrap_or(rest.len()));
         if !text.is_empty() {
@@ -215,9 +219,19 @@ fn without_escapes(bytes: &[u8], row_change: u8) -> Cow<'_, [u8]> {
             clean.extend_from_slice(text);
         }
         if escape.is_empty() {
+            badge.into_iter().for_each(|start| bracket(&mut clean, start));
             return Cow::Owned(clean);
         }
         let (sequence, behind) = escape.split_at(sequence_len(escape).min(escape.len()));
+        let rows = row_change == b'\n';
+        match (background(sequence).filter(|_| rows), badge) {
+            (Some(true), None) => badge = Some(clean.len()),
+            (Some(false), Some(start)) => {
+                bracket(&mut clean, start);
+                badge = None;
+            }
+            _ => {}
+        }
         match movement(sequence) {
             None => {}
             Some(CursorMovement::Column) => moved = moved.or(Some(b' ')),
@@ -237,26 +251,85 @@ enum CursorMovement {
     Row(Option<u64>),
 }
 
-/// Reads the movement of the cursor that a control sequence stands for.
+/// Reads the movement of the cursor that a control sequence stands for. What erases the text in front
+/// of the cursor moves it, too: the text behind belongs to another one.
 fn movement(sequence: &[u8]) -> Option<CursorMovement> {
-    let (&last, head) = sequence.split_last()?;
-    let Some(parameters) = head.strip_prefix(b"\x1b[") else {
-        // Index, next line, reverse index.
-        let rows = matches!(sequence, [0x1b, b'D' | b'E' | b'M']);
+    let Some((parameters, last)) = control_sequence(sequence) else {
+        // Index, next line, reverse index, restored cursor, reset.
+        let visible = sequence.iter().filter(|b| !is_inner_control(**b));
+        let rows = matches!(
+            visible.copied().collect::<Vec<_>>()[..],
+            [0x1b, b'D' | b'E' | b'M' | b'8' | b'c']
+        );
         return rows.then_some(CursorMovement::Row(None));
     };
+    let first = parameters.split(|&b| b == b';').next().unwrap_or_default();
+    let number = std::str::from_utf8(first).ok().and_then(|digits| digits.parse().ok());
     match last {
         b'C' | b'D' | b'G' | b'I' | b'Z' | b'`' | b'a' => Some(CursorMovement::Column),
-        b'A' | b'B' | b'E' | b'F' | b'e' => Some(CursorMovement::Row(None)),
+        b'A' | b'B' | b'E' | b'F' | b'e' | b'L' | b'M' => Some(CursorMovement::Row(None)),
+        b'J' | b'K' if matches!(number, Some(1..=3)) => Some(CursorMovement::Row(None)),
+        b'u' if parameters.is_empty() => Some(CursorMovement::Row(None)),
         b'H' | b'd' | b'f' => {
-            let first = parameters.split(|&b| b == b';').next().unwrap_or_default();
-            let row = match first {
-                [] => Some(1),
-                digits => std::str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok()),
-            };
-            Some(CursorMovement::Row(row))
+            Some(CursorMovement::Row(if first.is_empty() { Some(1) } else { number }))
         }
         _ => None,
+    }
+}
+
+/// Returns the parameters and the final byte of a control sequence that begins with a CSI. A terminal
+/// carries control characters within it out and reads on.
+pub(super) fn control_sequence(sequence: &[u8]) -> Option<(Cow<'_, [u8]>, u8)> {
+    let sequence = match sequence.iter().any(|&b| is_inner_control(b)) {
+        false => Cow::Borrowed(sequence),
+        true => sequence.iter().copied().filter(|&b| !is_inner_control(b)).collect(),
+    };
+    let (&last, _) = sequence.split_last().filter(|(last, _)| matches!(last, 0x40..=0x7e))?;
+    let end = sequence.len().checked_sub(1)?;
+    let body = |bytes: &[u8]| bytes.starts_with(b"\x1b[") && bytes.len() > 2;
+    match sequence {
+        Cow::Borrowed(bytes) if body(bytes) => Some((Cow::Borrowed(&bytes[2..end]), last)),
+        Cow::Owned(bytes) if body(&bytes) => Some((Cow::Owned(bytes[2..end].to_vec()), last)),
+        _ => None,
+    }
+}
+
+/// Tells whether a byte is a control character that a terminal carries out within a control sequence,
+/// without an end of the sequence or of the line.
+fn is_inner_control(byte: u8) -> bool {
+    matches!(byte, 0..=0x1f | 0x7f) && !matches!(byte, 0x1b | CAN | SUB | b'\n' | b'\r')
+}
+
+/// Tells whether a control sequence sets a background or ends it; nothing if it does neither.
+fn background(sequence: &[u8]) -> Option<bool> {
+    let (parameters, b'm') = control_sequence(sequence)? else { return None };
+    let (mut set, mut skipped) = (None, 0);
+    let mut colours = false;
+    for parameter in parameters.split(|b| matches!(b, b';' | b':')) {
+        let number: Option<u32> = std::str::from_utf8(parameter).ok().and_then(|n| n.parse().ok());
+        match number {
+            _ if skipped > 0 => skipped -= 1,
+            // Of a palette: one number. Red, green and blue: three.
+            Some(kind @ (2 | 5)) if std::mem::take(&mut colours) => {
+                skipped = if kind == 5 { 1 } else { 3 }
+            }
+            Some(38 | 58) => colours = true,
+            Some(48) => (colours, set) = (true, Some(true)),
+            Some(7 | 40..=47 | 100..=107) => set = Some(true),
+            None | Some(0 | 27 | 49) => set = Some(false),
+            _ => {}
+        }
+    }
+    set
+}
+
+/// Puts the text from an index on in brackets, if it is one word in capitals: a badge.
+fn bracket(text: &mut Vec<u8>, start: usize) {
+    let word = text.get(start..).unwrap_or_default().trim_ascii();
+    if (2..=12).contains(&word.len()) && word.iter().all(u8::is_ascii_uppercase) {
+        let badge = [b"[", word, b"]"].concat();
+        text.truncate(start);
+        text.extend_from_slice(&badge);
     }
 }
 
@@ -283,7 +356,7 @@ pub(crate) fn hides_text(bytes: &[u8]) -> bool {
         rest = &rest[at..];
         let string = matches!(rest.get(1), Some(b']' | b'P' | b'^' | b'_' | b'X'));
         let body = rest.get(2..).unwrap_or_default();
-        if string && !body.iter().any(|&b| b == 0x07 || b == 0x1b) {
+        if string && !body.iter().any(|&b| ends_string(b)) {
             return true;
         }
         rest = rest.get(sequence_len(rest)..).unwrap_or_default();
@@ -291,31 +364,38 @@ pub(crate) fn hides_text(bytes: &[u8]) -> bool {
     false
 }
 
+/// Tells whether a byte ends a control string, or breaks it off.
+fn ends_string(byte: u8) -> bool {
+    matches!(byte, 0x07 | 0x1b | CAN | SUB)
+}
+
 /// Measures the control sequence that starts with the ESC at the front.
-fn sequence_len(bytes: &[u8]) -> usize {
-    let body = bytes.get(2..).unwrap_or_default();
-    match bytes.get(1) {
+pub(super) fn sequence_len(bytes: &[u8]) -> usize {
+    let inner = |bytes: &[u8]| bytes.iter().take_while(|b| is_inner_control(**b)).count();
+    let second = 1 + inner(bytes.get(1..).unwrap_or_default());
+    let body = bytes.get(second + 1..).unwrap_or_default();
+    match bytes.get(second) {
         // CSI: parameters and intermediates, then one final byte.
         Some(b'[') => {
-            let n = body.iter().take_while(|b| matches!(b, 0x20..=0x3f)).count();
-            let last = body.get(n).is_some_and(|b| matches!(b, 0x40..=0x7e));
-            2 + n + usize::from(last)
+            let part = |b: &&u8| matches!(**b, 0x20..=0x3f) || is_inner_control(**b);
+            let n = body.iter().take_while(part).count();
+            let last = body.get(n).is_some_and(|b| matches!(*b, 0x40..=0x7e | CAN | SUB));
+            second + 1 + n + usize::from(last)
         }
         // OSC, DCS, PM, APC, SOS: up to BEL or ESC backslash, at most the line.
-        Some(b']' | b'P' | b'^' | b'_' | b'X') => {
-            match body.iter().position(|&b| b == 0x07 || b == 0x1b) {
-                Some(n) if body.get(n) == Some(&0x07) => 2 + n + 1,
-                Some(n) if body.get(n + 1) == Some(&b'\\') => 2 + n + 2,
-                Some(n) => 2 + n,
-                None => bytes.len(),
-            }
-        }
+        Some(b']' | b'P' | b'^' | b'_' | b'X') => match body.iter().position(|&b| ends_string(b)) {
+            Some(n) if body.get(n) != Some(&0x1b) => second + 1 + n + 1,
+            Some(n) if body.get(n + 1) == Some(&b'\\') => second + 1 + n + 2,
+            Some(n) => second + 1 + n,
+            None => bytes.len(),
+        },
         // Two-byte sequences, with intermediates in front of the final byte.
         Some(0x20..=0x7e) => {
-            let tail = bytes.get(1..).unwrap_or_default();
+            let tail = bytes.get(second..).unwrap_or_default();
             let n = tail.iter().take_while(|b| matches!(b, 0x20..=0x2f)).count();
-            (1 + n + 1).min(bytes.len())
+            (second + n + 1).min(bytes.len())
         }
+        Some(&(CAN | SUB)) => second + 1,
         _ => 1,
     }
 }
@@ -549,6 +629,11 @@ mod tests {
             (b"\x13\x11t.c:1:a:PASS", b"t.c:1:a:PASS"),
             (b"\x11\x00t.c:1:a:\x13\x11PASS\x1b[\x130m", b"t.c:1:a:PASS"),
             (b"\x12\x14ok", b"\x12\x14ok"),
+            // A terminal carries controls within a sequence out, and two of them break it off.
+            (b"\x1b[3\x001mFA\x1b\x00[0\x7fmIL", b"FAIL"),
+            (b"\x1b[3\x18FAIL\x1b]0;x\x18 y", b"FAIL y"),
+            (b"PASS\x1b8FAIL\x1b[uPASS\x1b[>1u", b"PASS FAIL PASS"),
+            (b"PASS\x1b[2KFAIL\x1b[K\x1b[1;2Jok", b"PASS FAIL ok"),
             (b"flash: \x9b31mF\x9b1mAIL\x9b0m", b"flash: FAIL"),
             (b"\x9bmok\x9bK", b"ok"),
             // Parts of characters, and a quotation mark of Windows.
@@ -586,6 +671,12 @@ mod tests {
             ("\x1b[5;1Hflash\x1b[5;40HFAIL", "flash FAIL", "flash FAIL"),
             ("\x1b[Hram\x1b[2;1Hflash\x1b[BFAIL", "ram flash FAIL", "ram\nflash\nFAIL"),
             ("ram \x1b[2;1Hflash\x1bEFAIL", "ram flash FAIL", "ram \nflash\nFAIL"),
+            ("flash: PASS\x1b8FAIL", "flash: PASS FAIL", "flash: PASS\nFAIL"),
+            // A badge is a word on a background.
+            ("\x1b[41m FAIL \x1b[0m ring.js", " FAIL  ring.js", "[FAIL] ring.js"),
+            ("\x1b[1;48;5;1mFAIL\x1b[49m x", "FAIL x", "[FAIL] x"),
+            ("\x1b[38;5;41m FAIL \x1b[0m x", " FAIL  x", " FAIL  x"),
+            ("\x1b[7m no FAIL \x1b[27m x", " no FAIL  x", " no FAIL  x"),
             // Nothing in front of a text, and nothing behind it.
             ("\x1b[2J\x1b[1;1Hok 1\x1b[1G\x1b[A", "ok 1", "ok 1"),
             ("\x1b[32mPA\x1b[0mSS", "PASS", "PASS"),

@@ -6,14 +6,30 @@
 use std::borrow::Cow;
 
 use super::lines::{lossy, plain_rows};
+use super::screen_rows::overprinted;
 
 /// Text in which the letters of a word do not stand beside each other: a colour changes between them.
 pub(super) const HINTS: &str = r"[a-z](?:(?:\x1b\[|\x9b)[0-9;:]*m)+[a-z]";
 
 /// Reads the bytes of a line as text without control sequences, in plain letters where they are
-/// meant. The text of a line that moves the cursor to another row has several lines.
+/// meant. The text of a line that moves the cursor to another row, or writes over its own text, has
+/// several lines.
 pub(crate) fn readable(bytes: &[u8]) -> Cow<'_, str> {
-    let clean = plain_rows(bytes);
+    let text = in_plain_letters(plain_rows(bytes));
+    match overprinted(bytes) {
+        Some(rows) => {
+            Cow::Owned(format!("{text}\n{}", in_plain_letters(Cow::Owned(rows.into_bytes()))))
+        }
+        None => text,
+    }
+}
+
+/// Tells whether a line writes over its own text, so that a reader sees something else than its bytes.
+pub(crate) fn writes_over(bytes: &[u8]) -> bool {
+    overprinted(bytes).is_some()
+}
+
+fn in_plain_letters(clean: Cow<'_, [u8]>) -> Cow<'_, str> {
     let simple = |b: &u8| matches!(b, b'\t' | b'\n' | b' '..=b'~');
     if clean.iter().all(simple) {
         return match clean {
@@ -99,7 +115,7 @@ mod tests {
         fn readable_text_has_no_controls(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
             let text = readable(&bytes);
             prop_assert!(text.chars().all(|c| matches!(c, '\t' | '\n') || !c.is_control()), "{:?}", text);
-            prop_assert!(text.chars().count() <= bytes.len());
+            prop_assert!(text.chars().count() <= 4 * (bytes.len() + 1) * (bytes.len() + 1));
         }
     }
 }

@@ -3,6 +3,12 @@
 /// Words of a line that are looked at; a register dump of 32 registers has 64.
 const MOST: usize = 80;
 
+/// Longest line of a report.
+const LONG: usize = 1024;
+
+/// Most bytes between two blanks that are a word.
+const MOST_LETTERS: usize = 256;
+
 /// Longest number that is a count.
 const DIGITS: usize = 9;
 
@@ -25,9 +31,36 @@ fn inside(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '\'')
 }
 
-/// Cuts a text of more words than [`words`] returns into pieces that overlap by half. The first
-/// piece begins and the last one ends with the text; a shorter text is one piece.
+/// Cuts a text of more words than [`words`] returns into pieces that overlap by half, and a long one also
+/// around what is too long for a word and behind verdicts. The first piece begins and the last one ends
+/// with the text; a shorter text is one piece.
 pub(crate) fn pieces(text: &str) -> impl Iterator<Item = &str> {
+    let parts = if text.len() > LONG { parts(text) } else { vec![text] };
+    parts.into_iter().flat_map(pieces_of_words)
+}
+
+/// Cuts a long text in front of and behind a word that is none, and behind `: FAIL`: no report has such
+/// lines, so what stands behind belongs to something else.
+fn parts(text: &str) -> Vec<&str> {
+    let (mut parts, mut from, mut at) = (Vec::new(), 0, 0);
+    for word in text.split_inclusive(' ') {
+        let start = at;
+        at += word.len();
+        let joined = text[from..start].trim_end().ends_with([':', '=']);
+        if word.len() > MOST_LETTERS {
+            parts.extend([&text[from..start], &text[start..at]]);
+            from = at;
+        } else if joined && matches!(word.trim_end(), "FAIL" | "FAILED" | "FAILURE") {
+            parts.push(&text[from..at]);
+            from = at;
+        }
+    }
+    parts.push(&text[from..]);
+    parts.retain(|part| !part.is_empty());
+    parts
+}
+
+fn pieces_of_words(text: &str) -> impl Iterator<Item = &str> {
     let mut starts = Vec::new();
     let mut before = false;
     for (at, c) in text.char_indices() {

@@ -12,9 +12,9 @@ mod rules;
 
 pub use despite_rig::shown_despite_rig;
 pub use observation::{
-    BootSign, ByteRange, ConsoleReport, CoreFinding, DoubtfulText, EarlierReport, ExpectedCrash,
-    Gap, ImageIdentity, Incident, IncidentKind, Listened, Observation, PrintedId, ReadBack,
-    ResultLike, Standstill,
+    AskedOfTarget, BootSign, ByteRange, ConsoleReport, CoreFinding, DoubtfulText, EarlierReport,
+    ExpectedCrash, Gap, ImageIdentity, Incident, IncidentKind, Listened, Observation, PrintedId,
+    ReadBack, ResultLike, Standstill,
 };
 pub(crate) use other_console::console_advice;
 pub use rules::judge;

@@ -172,6 +172,18 @@ pub struct DoubtfulText {
     pub pattern: String,
 }
 
+/// What a plan asks of its target before it passes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum AskedOfTarget {
+    /// Something that a target does which runs: a text, a report, a reset, the answer to a program.
+    #[default]
+    Presence,
+    /// Only that some text is not printed.
+    Absence,
+    /// Nothing.
+    Nothing,
+}
+
 /// Everything observed in one attempt. All of it belongs to the last boot that the plan started,
 /// except `earlier`, `elsewhere`, `incidents` and `gaps`, which belong to the whole attempt.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -208,6 +220,8 @@ pub struct Observation {
     pub earlier: Vec<EarlierReport>,
     /// Whether the plan waits for results at all.
     pub results_wanted: bool,
+    /// What the plan asks of the target.
+    pub asked: AskedOfTarget,
     /// Incidents, in order.
     pub incidents: Vec<Incident>,
     /// Where bytes are missing.

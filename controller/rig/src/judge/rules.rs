@@ -8,11 +8,11 @@ use jig_model::result::{CaseStatus, ResultFormat, TestReport};
 use jig_model::{Cause, Evidence, Note, Verdict};
 
 use super::observation::{
-    BootSign, CoreFinding, DoubtfulText, ExpectedCrash, ImageIdentity, Incident, IncidentKind,
-    Observation, Standstill,
+    AskedOfTarget, BootSign, CoreFinding, DoubtfulText, ExpectedCrash, ImageIdentity, Incident,
+    IncidentKind, Observation, Standstill,
 };
 use super::other_console::{complete_report, console_advice};
-use crate::console::AwaitedDoubt;
+use crate::console::{AwaitedDoubt, tells_fallback};
 
 pub(super) type Rule = fn(&Observation) -> Option<Verdict>;
 
@@ -52,6 +52,7 @@ const RULES: &[(&str, Rule)] = &[
     ("suspicious-output", suspicious_output),
     ("fault-behind", fault_behind),
     ("begun-again", begun_again),
+    ("nothing-expected", nothing_expected),
     ("restarted", restarted),
 ];
 
@@ -169,6 +170,10 @@ fn rig_lost_board(seen: &Observation) -> Option<Verdict> {
 
 fn rig_action(seen: &Observation) -> Option<Verdict> {
     let failure = seen.failure.as_ref()?;
+    // A core that stands in a fault does so however little time it had.
+    if failure.cause == Cause::RigUnhealthy && core_fault(seen).is_some() {
+        return None;
+    }
     let lab = failure.cause.fault() == Some(jig_model::Fault::Lab);
     lab.then(|| verdict(failure.cause, failure.detail.clone(), failure.evidence.clone()))
 }
@@ -311,12 +316,18 @@ pub(super) fn claimed_failures(seen: &Observation) -> Option<Verdict> {
 fn bad_exit(seen: &Observation) -> Option<Verdict> {
     seen.incidents.iter().find_map(|incident| match incident.kind {
         IncidentKind::Exit(code) if code != 0 => {
-            let summary = if code == HIDDEN_EXIT_CODE {
-                "the firmware ended with an exit code that is a multiple of 256, or called its \
-                 host for a program (semihosting SYS_SYSTEM), which ends the emulator"
-                    .to_owned()
-            } else {
-                format!("the firmware ended with exit code {code}")
+            let summary = match code {
+                HIDDEN_EXIT_CODE => "the firmware ended with an exit code that is a multiple of \
+                    256, or called its host for a program (semihosting SYS_SYSTEM), which ends the \
+                    emulator"
+                    .to_owned(),
+                // What a host answers to both.
+                1 => {
+                    "the firmware ended with exit code 1, or by semihosting SYS_EXIT with another \
+                    reason than 0x20026 (ADP_Stopped_ApplicationExit), such as 0"
+                        .to_owned()
+                }
+                code => format!("the firmware ended with exit code {code}"),
             };
             Some(by_incident(incident, Cause::GuestExit, summary))
         }
@@ -593,6 +604,15 @@ pub(super) fn contradiction(seen: &Observation) -> Option<Verdict> {
 /// stands.
 fn failed_result(seen: &Observation) -> Option<Verdict> {
     let line = seen.failed_result.as_ref()?;
+    if tells_fallback(&line.text) {
+        let summary = format!(
+            "a loader or the firmware says that another image may run than the one that was put on the \
+             board, so its pass proves nothing: {} (if it is harmless: --allow REGEX, or \
+             `allow_output` of profile or plan)",
+            line.text
+        );
+        return Some(verdict(Cause::SuspiciousOutput, summary, vec![line.evidence()]));
+    }
     let summary = format!(
         "the target printed what looks like a failed test or a crash and is part of no known \
          report: {} \
@@ -606,8 +626,9 @@ fn failed_result(seen: &Observation) -> Option<Verdict> {
 fn doubtful_text(seen: &Observation) -> Option<Verdict> {
     let DoubtfulText { line, text, doubt, pattern } = seen.doubtful_text.as_ref()?;
     let why = match doubt {
-        AwaitedDoubt::PartOfWord => "is a part of another word",
+        AwaitedDoubt::PartOfWord => "is a part of another word or number",
         AwaitedDoubt::Denied => "is denied by the words in front of it",
+        AwaitedDoubt::Restricted => "is restricted by the words behind it",
         AwaitedDoubt::FailingValue => "has the value of a failure behind it",
     };
     let summary = format!(
@@ -680,6 +701,24 @@ fn begun_again(seen: &Observation) -> Option<Verdict> {
 
 fn what_ended(seen: &Observation) -> &'static str {
     if seen.results_wanted { "the end of the report" } else { "the expected text" }
+}
+
+/// Where a plan expects nothing of its target, whatever the target does would pass. Where it expects
+/// only that something is not printed, a target that does not run would pass.
+fn nothing_expected(seen: &Observation) -> Option<Verdict> {
+    match seen.asked {
+        AskedOfTarget::Nothing => {
+            let summary = "the plan expects nothing of the target, so its end proves nothing (add a \
+                 step: `{ expect = 'REGEX' }` or `{ wait_for_results = true }`)";
+            Some(on_output(seen, Cause::NothingExpected, summary))
+        }
+        AskedOfTarget::Absence if !seen.printed() => {
+            let summary = "the target printed nothing, and the plan expects only that some text is \
+                 not printed (add a step: `{ expect = 'REGEX' }`)";
+            Some(on_output(seen, Cause::NoOutput, summary))
+        }
+        AskedOfTarget::Absence | AskedOfTarget::Presence => None,
+    }
 }
 
 /// A step that needed several starts did not simply work, even if the plan allows them.

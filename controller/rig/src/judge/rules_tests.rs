@@ -57,6 +57,34 @@ fn what_a_debug_port_finds_comes_behind_the_rig_and_what_the_target_said() {
 }
 
 #[test]
+fn a_core_in_a_fault_had_time_enough_on_a_busy_host() {
+    let starved = || Some(ActionFailure::new(Cause::RigUnhealthy, "too little time"));
+    for (proves, cause) in [
+        (Some(Cause::CoreFault), Cause::CoreFault),
+        (Some(Cause::Lockup), Cause::Lockup),
+        (Some(Cause::Unconfirmed), Cause::RigUnhealthy),
+        (None, Cause::RigUnhealthy),
+    ] {
+        let post_mortem = proves.map(finding);
+        let seen = Observation { failure: starved(), post_mortem, ..green() };
+        assert_eq!(judge(&seen).cause, cause, "{proves:?}");
+    }
+    let lost = Some(ActionFailure::new(Cause::ProbeLost, "lost"));
+    let post_mortem = Some(finding(Cause::CoreFault));
+    let seen = Observation { failure: lost, post_mortem, ..green() };
+    assert_eq!(judge(&seen).cause, Cause::ProbeLost);
+}
+
+#[test]
+fn a_pass_behind_a_fallback_of_a_loader_says_which() {
+    let text = "image not valid, booting previous".to_owned();
+    let failed_result = Some(ByteRange { text, ..ByteRange::default() });
+    let found = judge(&Observation { failed_result, ..green() });
+    assert_eq!(found.cause, Cause::SuspiciousOutput);
+    assert!(found.summary.contains("another image may run"), "{}", found.summary);
+}
+
+#[test]
 fn a_system_that_waits_after_a_fatal_error_has_failed() {
     let seen = Observation { post_mortem: Some(finding(Cause::GuestPanic)), ..green() };
     let found = judge(&seen);

@@ -14,7 +14,7 @@ use regex::bytes::{Captures, Regex, RegexBuilder};
 use super::marked_counts::{counts_any, own_words};
 use super::record::{CaseOutcome, ReportBuilder};
 use crate::console::lines::{Span, lossy, without_context, without_prefix};
-use crate::console::{counts_failure, readable};
+use crate::console::{awaited_doubt, counts_failure, readable};
 
 /// Says why a plan's markers cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -67,16 +67,20 @@ pub(super) enum MarkedLine {
 }
 
 /// Words, in capitals, that stand in a row of results where the plan's markers expect others.
-const OTHER_VERDICTS: [&str; 12] = [
+const OTHER_VERDICTS: [&str; 14] = [
     "ERROR", "ERR", "TIMEOUT", "CRASH", "CRASHED", "ABORT", "ABORTED", "HANG", "HUNG", "NG", "BAD",
-    "BROKEN",
+    "BROKEN", "E", "X",
 ];
+
+/// Words that make a verdict of a pass none.
+const DENIALS: [&str; 4] = ["NOT", "NO", "NEVER", "ISN'T"];
 
 /// Words that logs have in such a place, too, unless they are in capitals.
 const OF_LOGS: [&str; 3] = ["ERROR", "ERR", "TIMEOUT"];
 
 /// Words of a pass, one of which makes such a row match the pass marker.
-const PASSES: [&str; 9] = ["PASS", "PASSED", "OK", "pass", "passed", "ok", "Pass", "Passed", "Ok"];
+const PASSES: [&str; 10] =
+    ["PASS", "PASSED", "OK", "pass", "passed", "ok", "Pass", "Passed", "Ok", "P"];
 
 fn compile(which: &'static str, pattern: &Pattern) -> Result<Regex, MarkerError> {
     RegexBuilder::new(pattern.as_str())
@@ -183,6 +187,10 @@ impl MarkerReader {
             };
             let message = group(&found, "message");
             let outcome = CaseOutcome { message: message.as_deref(), ..CaseOutcome::of(status) };
+            if status == CaseStatus::Pass && is_doubtful_pass(line, &found) {
+                let row = readable(line).trim_ascii().to_owned();
+                record.remark(format!("the line `{row}` of a pass says something else, too"));
+            }
             record.decide(&name, &name, outcome, span);
         }
         if let Some(end) = self.end.find(line) {
@@ -206,22 +214,30 @@ impl MarkerReader {
     }
 
     /// Returns the name in a row that would be a pass if its last word, `ERROR` or the like, were
-    /// that of a pass.
+    /// that of a pass, or if no `NOT` stood in front of it.
     fn row_without_result(&self, line: &[u8]) -> Option<String> {
         let line = line.trim_ascii();
-        let verdict = line.rsplit(|b| !b.is_ascii_alphanumeric()).find(|word| !word.is_empty())?;
-        let capital = verdict.iter().all(u8::is_ascii_uppercase);
-        let mut known = OTHER_VERDICTS.iter();
-        let word = known.find(|word| word.as_bytes().eq_ignore_ascii_case(verdict))?;
-        if !capital && OF_LOGS.contains(word) {
-            return None;
-        }
         let behind =
             line.len() - line.iter().rev().take_while(|b| !b.is_ascii_alphanumeric()).count();
         let (row, tail) = line.split_at(behind);
-        let alike = |word: &&&str| word.bytes().all(|b| b.is_ascii_uppercase()) == capital;
+        let verdict = row.rsplit(|b| !b.is_ascii_alphanumeric()).next()?;
+        let front = &row[..row.len() - verdict.len()];
+        let capital = verdict.iter().all(u8::is_ascii_uppercase);
+        let is_pass = |word: &&str| word.as_bytes().eq_ignore_ascii_case(verdict);
+        let front = match denied(front).filter(|_| PASSES.iter().any(|word| is_pass(&word))) {
+            Some(front) => front,
+            None => {
+                let word = OTHER_VERDICTS.iter().find(|word| is_pass(word))?;
+                if !capital && (OF_LOGS.contains(word) || word.len() == 1) {
+                    return None;
+                }
+                front
+            }
+        };
+        // What a log says in small letters is no verdict beside those in capitals.
+        let alike = |word: &&&str| capital || !word.bytes().all(|b| b.is_ascii_uppercase());
         PASSES.iter().filter(alike).find_map(|word| {
-            let row = [&row[..row.len() - verdict.len()], word.as_bytes(), tail].concat();
+            let row = [front, word.as_bytes(), tail].concat();
             let found = self.pass.captures(&row)?;
             (found.get(0)?.range() == (0..row.len())).then(|| group(&found, "name")).flatten()
         })
@@ -245,6 +261,28 @@ impl MarkerReader {
             format!("case {}", self.unnamed)
         })
     }
+}
+
+/// Returns a row without the `NOT` at its end, and without the gap in front of that.
+fn denied(row: &[u8]) -> Option<&[u8]> {
+    let spoken = row.trim_ascii_end();
+    let word = spoken.rsplit(|b| !b.is_ascii_alphabetic() && *b != b'\'').next()?;
+    let front = &spoken[..spoken.len() - word.len()];
+    let is_denial = DENIALS.iter().any(|denial| denial.as_bytes().eq_ignore_ascii_case(word));
+    // Columns are filled with spaces.
+    let gap = front.iter().rev().take_while(|b| **b == b' ').count();
+    is_denial.then(|| &front[..front.len() - gap.saturating_sub(1)])
+}
+
+/// Tells whether the line of a pass takes it back beside what the pattern matched: `[b] ok (errors: 2)`,
+/// `b ok but slow`; or whether the name in it is a denial: `not ok`.
+fn is_doubtful_pass(line: &[u8], found: &Captures<'_>) -> bool {
+    let Some(whole) = found.get(0) else { return false };
+    let [front, text, behind] = [&line[..whole.start()], whole.as_bytes(), &line[whole.end()..]]
+        .map(|part| readable(part).into_owned());
+    let is_denial = |name: String| DENIALS.iter().any(|denial| denial.eq_ignore_ascii_case(&name));
+    group(found, "name").is_some_and(is_denial)
+        || awaited_doubt(&front, &text, &behind, (true, true)).is_some()
 }
 
 fn group(found: &Captures<'_>, name: &str) -> Option<String> {

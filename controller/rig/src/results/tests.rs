@@ -372,6 +372,40 @@ fn rows_with_a_verdict_that_the_markers_do_not_know_are_unfinished() {
     }
 }
 
+#[test]
+fn a_pass_that_its_line_takes_back_is_none() {
+    let pattern = |text| Pattern::new(text).unwrap();
+    let markers = Markers {
+        start: None,
+        pass: pattern(r"^\[(?P<name>\w+)\] ok"),
+        fail: pattern(r"^\[(?P<name>\w+)\] not ok"),
+        skip: None,
+        planned: None,
+        end: pattern("^# end"),
+    };
+    let doubt = |row: &str| {
+        format!("markers +a +b end | the line `{row}` of a pass says something else, too")
+    };
+    for (row, expected) in [
+        ("[b] ok", "markers +a +b end".to_owned()),
+        ("[b] ok (12 ms)", "markers +a +b end".to_owned()),
+        ("[b] ok (errors: 0)", "markers +a +b end".to_owned()),
+        ("[b] not ok", "markers +a -b end".to_owned()),
+        ("[b]  not ok", "markers +a ?b end".to_owned()),
+        ("[b] NOT OK", "markers +a ?b end".to_owned()),
+        ("[b] CRASHED", "markers +a ?b end".to_owned()),
+        ("[b] link ok", "markers +a end".to_owned()),
+        ("[b] ok (errors: 2)", doubt("[b] ok (errors: 2)")),
+        ("[b] ok but slow", doubt("[b] ok but slow")),
+        ("[b] okay? no", doubt("[b] okay? no")),
+    ] {
+        let text = format!("[a] ok\n{row}\n# end\n");
+        let mut parser = ResultParser::new(None, Some(&markers), 0).unwrap();
+        parser.feed(text.as_bytes(), &mut |_| {});
+        assert_eq!(brief(&parser.finish()), expected, "{row}");
+    }
+}
+
 /// What the end marker's line says beside the end is no part of the report.
 #[test]
 fn the_line_with_the_end_marker_is_not_read() {

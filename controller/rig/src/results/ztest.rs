@@ -24,6 +24,8 @@ struct Ztest {
     assertion: Option<String>,
     /// Where the assertions that failed in the case that runs stand.
     failed_in: Option<FailedIn>,
+    /// An assumption that failed outside of the function of the case that runs.
+    assumption: Option<String>,
     totals: Option<u64>,
     claimed: u64,
     /// What the summary says of each suite.
@@ -87,6 +89,7 @@ impl Grammar for Ztest {
             self.running = Some(key);
             self.assertion = None;
             self.failed_in = None;
+            self.assumption = None;
         } else if let Some((status, name, duration_ms)) = result(text) {
             let key = self.key(name);
             // Without a time the line is prose unless that very case runs.
@@ -95,6 +98,10 @@ impl Grammar for Ztest {
             }
             let mut message = self.assertion.take();
             let failed_in = self.failed_in.take();
+            let assumption = self.assumption.take();
+            if let Some(assumption) = assumption.filter(|_| status == CaseStatus::Pass) {
+                record.assertion_failed(&assumption);
+            }
             if status == CaseStatus::Pass {
                 message = message.filter(|_| failed_in == Some(FailedIn::Test));
                 message = message.map(|failed| format!("expected to fail: {failed}"));
@@ -150,14 +157,15 @@ impl Grammar for Ztest {
     /// Keeps the assertion that a running case prints before its result.
     fn prose(&mut self, text: &str, _record: &mut ReportBuilder) {
         let Some(running) = &self.running else { return };
+        if let Some(at) = text.find("Assumption failed at ") {
+            // It skips a test, which passes only if that was expected and the assumption is its own.
+            if !is_own(&text[at..], running) {
+                self.assumption.get_or_insert_with(|| text[at..].to_owned());
+            }
+            return;
+        }
         let Some(failed) = failed_assertion(text) else { return };
-        let own = function(failed).is_some_and(|function| {
-            running.split_once("::").is_some_and(|(suite, case)| {
-                let rest = function.strip_prefix(suite).and_then(|rest| rest.strip_prefix('_'));
-                rest == Some(case)
-            })
-        });
-        if !own {
+        if !is_own(failed, running) {
             self.failed_in = Some(FailedIn::Elsewhere);
         }
         self.failed_in.get_or_insert(FailedIn::Test);
@@ -234,6 +242,16 @@ fn function(failed: &str) -> Option<&str> {
     let (_, line) = parts.next()?.rsplit_once(':')?;
     number(line)?;
     parts.next().filter(|function| is_ident(function))
+}
+
+/// Tells whether a failed assertion stands in the function of the case that runs, `SUITE_TEST`.
+fn is_own(failed: &str, running: &str) -> bool {
+    function(failed).is_some_and(|function| {
+        running.split_once("::").is_some_and(|(suite, case)| {
+            let rest = function.strip_prefix(suite).and_then(|rest| rest.strip_prefix('_'));
+            rest == Some(case)
+        })
+    })
 }
 
 /// Reads `Test NAME failed: Unused mock parameter values`.

@@ -68,7 +68,7 @@ fn repeatable(plan: &Plan) -> Option<Option<Pattern>> {
     match last {
         _ if !boots => None,
         ActionKind::WaitForResults { console: None, .. } => Some(None),
-        ActionKind::Expect { console: None, any, reject } if reject.is_empty() => {
+        ActionKind::Expect { console: None, any, reject, .. } if reject.is_empty() => {
             let [pattern] = any.as_slice() else { return None };
             Some(Some(pattern.clone()))
         }

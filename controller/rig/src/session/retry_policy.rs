@@ -60,7 +60,8 @@ fn suspicion(verdict: &Verdict) -> Suspicion {
         | Cause::GuestPanic
         | Cause::AssertFailed
         | Cause::HostCommandFailed
-        | Cause::SuspiciousOutput => Suspicion::Neither,
+        | Cause::SuspiciousOutput
+        | Cause::NothingExpected => Suspicion::Neither,
 
         // An exit code comes from the emulator process, and line noise can be a flood: no console
         // output confirms either.
@@ -707,7 +708,10 @@ mod tests {
                 Some(other) => panic!("{cause} is blamed on {other:?}"),
             }
             // An inconclusive verdict is accepted at once only where something was observed.
-            let observed = matches!(cause, Cause::Unconfirmed | Cause::SuspiciousOutput);
+            let observed = matches!(
+                cause,
+                Cause::Unconfirmed | Cause::SuspiciousOutput | Cause::NothingExpected
+            );
             if cause.verdict() == VerdictKind::Inconclusive && !observed {
                 assert_ne!(found, Suspicion::Neither, "{cause}");
             }

@@ -265,9 +265,11 @@ impl RunDriver<'_> {
             Ok(made) => made.verdict,
             Err(error) => unwritable(&error, None),
         };
-        Some(match made.kind {
-            VerdictKind::Pass => Note::PutBack,
-            _ => Note::NotPutBack { cause: made.cause, summary: made.summary },
+        // A plan that only deploys asks nothing of the target, and this verdict comes behind all others.
+        let deployed = made.kind == VerdictKind::Pass || made.cause == Cause::NothingExpected;
+        Some(match deployed {
+            true => Note::PutBack,
+            false => Note::NotPutBack { cause: made.cause, summary: made.summary },
         })
     }
 }

@@ -71,6 +71,13 @@ impl Actions<'_> {
                     continue;
                 }
             };
+            if let Ok(matched) = &outcome {
+                let echo = self.is_echo(&console, matched).await;
+                follower = self.cursor(&console)?;
+                if echo {
+                    continue;
+                }
+            }
             // A wait that fails has consumed nothing, so it can simply go on.
             match outcome {
                 Err(ExpectError::TimedOut { .. }) if !in_vain && !board_timeout.is_over(&board) => {
@@ -104,7 +111,8 @@ impl Actions<'_> {
             ExpectError::Storage(_) => Cause::StorageFailed,
         };
         let timed_out = !in_vain && matches!(error, ExpectError::TimedOut { .. });
-        let failure = failed_wait(&board, &console, (&any, at), (cause, &error)).await;
+        let echo = self.last_echo(&console);
+        let failure = failed_wait(&board, &console, (&any, at, echo), (cause, &error)).await;
         Err(if timed_out { board_timeout.judged(&board, failure) } else { failure })
     }
 
@@ -125,7 +133,8 @@ impl Actions<'_> {
             ExpectError::Storage(_) => Cause::StorageFailed,
             _ => Cause::ExpectMissed,
         };
-        Ok(failed_wait(&board, &console, (&any, at), (cause, &error)).await)
+        let echo = self.last_echo(&console);
+        Ok(failed_wait(&board, &console, (&any, at, echo), (cause, &error)).await)
     }
 
     /// Waits until the driver has reported why the board went off, so that the judge knows.
@@ -157,6 +166,7 @@ impl Actions<'_> {
         let Some(line) = board.lines.get(&console) else {
             return Err(no_console(&console));
         };
+        self.remember_sent(&console, bytes);
         let board_timeout = BoardTimeout::new(&board, timeout);
         let sent = tokio::select! {
             biased;
@@ -335,11 +345,11 @@ impl Actions<'_> {
     }
 }
 
-/// Builds the failure of a wait that began at an offset.
+/// Builds the failure of a wait that began at an offset; its text may have come in an echo.
 async fn failed_wait(
     board: &AttemptBoard,
     console: &ConsoleName,
-    (any, at): (&PatternSet, u64),
+    (any, at, echo): (&PatternSet, u64, Option<u64>),
     (cause, error): (Cause, &ExpectError),
 ) -> ActionFailure {
     let line = board.lines.get(console);
@@ -348,7 +358,13 @@ async fn failed_wait(
         _ => (at, line.map_or(at, |line| line.handle.state().borrow().len)),
     };
     let mut detail = chain(error);
-    if cause == Cause::ExpectMissed
+    if let Some(echo) = echo.filter(|_| cause == Cause::ExpectMissed) {
+        detail = format!(
+            "{detail}; at byte {echo} of {console} it matches only what the console repeats of the \
+             text that was sent, which proves nothing: expect a text of the answer (or the echo \
+             itself, by `echo = true`)"
+        );
+    } else if cause == Cause::ExpectMissed
         && let Some(hint) = unmatched(board, console, any, at).await
     {
         detail = format!("{detail}; {hint}");

@@ -60,6 +60,49 @@ async fn input_reaches_the_target() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_a_console_repeats_of_its_input_proves_nothing() {
+    let sends = "{ power = 'cycle' }, { expect = ['> '] }, { send = 'run all passed' }, \
+                 { expect = ['all passed'], timeout = '2s' }";
+    for (output, verdict) in [
+        (vec![print("run all passed\r\n")], (Fail, Cause::ExpectMissed)),
+        (vec![print("run all pa"), SOON, print("ssed\r\n")], (Fail, Cause::ExpectMissed)),
+        (vec![print("run all passed\r\nall passed\r\n")], (Pass, Cause::ExpectationsMet)),
+        (vec![print("all passed\r\n")], (Pass, Cause::ExpectationsMet)),
+    ] {
+        let boot = [vec![print("> "), Beat::Input(14)], output.clone()].concat();
+        let bench = Bench::new(vec![boot]);
+        assert_eq!(bench.verdict(&plan(sends)).await, verdict, "{output:?}");
+    }
+    let boot = vec![print("> "), Beat::Input(14), print("run all passed\r\n")];
+    // The echo may be what is tested.
+    let echo = sends.replace("timeout = '2s'", "echo = true");
+    let verdict = Bench::new(vec![boot.clone()]).verdict(&plan(&echo)).await;
+    assert_eq!(verdict, (Pass, Cause::ExpectationsMet));
+    let end = Bench::new(vec![boot]).perform(&plan(sends)).await.unwrap();
+    let summary = end.verdict.summary;
+    assert!(summary.contains("at byte 2 of uart0 it matches only what"), "{summary}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plan_that_asks_nothing_of_its_target_proves_nothing() {
+    let hello = || vec![print("hello\n")];
+    for (output, actions, verdict) in [
+        (hello(), "{ sleep = '1s' }", (Inconclusive, Cause::NothingExpected)),
+        (hello(), "{ power = 'off' }", (Inconclusive, Cause::NothingExpected)),
+        (vec![], "{ assert = 'x', absent = true }", (Inconclusive, Cause::NoOutput)),
+        (
+            hello(),
+            "{ sleep = '1s' }, { assert = 'x', absent = true }",
+            (Pass, Cause::ExpectationsMet),
+        ),
+        (hello(), "{ expect = ['hello'] }, { sleep = '1s' }", (Pass, Cause::ExpectationsMet)),
+    ] {
+        let text = plan(&format!("{{ power = 'cycle' }}, {actions}"));
+        assert_eq!(Bench::new(vec![output]).verdict(&text).await, verdict, "{actions}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn nothing_can_be_asked_of_a_target_that_has_ended() {
     for action in ["{ send = 'x' }", "{ expect = ['x'] }", "{ reset = true }"] {
         let beats = vec![print("bye\n"), exit(0)];

@@ -556,7 +556,12 @@ impl Tap {
             record.remark(format!("`ok` at {at} may belong to the `not` in front of it"));
         }
         // A sub-test that was skipped as a whole holds no point and is a case itself.
-        let parent_of = self.over.take().filter(|c| c.points > 0 || c.plan.is_some_and(|n| n > 0));
+        let over = self.over.take();
+        let empty = over.as_ref().is_some_and(|c| c.points == 0 && c.plan == Some(0));
+        if empty && point.status == CaseStatus::Pass {
+            record.remark(format!("sub-test {name} is ok, but no test in it was run"));
+        }
+        let parent_of = over.filter(|c| c.points > 0 || c.plan.is_some_and(|n| n > 0));
         let prefix: Vec<&str> =
             self.levels.iter().filter_map(|level| level.name.as_deref()).collect();
         let shown = if prefix.is_empty() {
@@ -690,7 +695,7 @@ impl YamlBlock {
 }
 
 /// Tells whether a comment is a failed result of a program whose output is quoted, as the runner of
-/// the kernel's self-tests does: `[FAIL] x`, `TEST: x  [FAIL]`, `Tests failed:  1`,
+/// the kernel's self-tests does, or of KUnit itself: `[FAIL] x`, `TEST: x  [FAIL]`, `Tests failed:  1`,
 /// `RESULT: x FAILED`.
 fn quotes_failure(body: &str) -> bool {
     let body = body.trim_ascii_end();
@@ -698,7 +703,13 @@ fn quotes_failure(body: &str) -> bool {
     let counted = body.strip_prefix("Tests failed:").map(str::trim_ascii);
     let count = counted.and_then(|count| count.parse::<u64>().ok());
     let result = body.strip_prefix("RESULT:").map(str::trim_ascii_start);
+    // KUnit's own words for a case that did not run to its end.
+    let broken_off = body.split_once(": ").is_some_and(|(_, text)| {
+        let starts = ["try faulted", "try timed out", "internal error occurred "];
+        starts.iter().any(|start| text.starts_with(start))
+    });
     marks.iter().any(|mark| body.starts_with(mark) || body.ends_with(&format!(" {mark}")))
+        || broken_off
         || count.is_some_and(|count| count > 0)
         || result
             .and_then(|text| text.split(' ').next_back())

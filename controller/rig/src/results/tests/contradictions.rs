@@ -68,6 +68,22 @@ const DOUBTFUL: &[(&str, &str)] = &[
         "Running TESTSUITE x\n    Assertion failed at main.c:3: x_t: (a is false)\nSTART - t\n PASS - t in 0.001 seconds\nTESTSUITE x succeeded\nPROJECT EXECUTION SUCCESSFUL\n",
     ),
     (
+        "ztest, failing assumption of another function",
+        "Running TESTSUITE x\nSTART - t\n    Assumption failed at main.c:3: check: (a is false)\n PASS - t in 0.001 seconds\nTESTSUITE x succeeded\nPROJECT EXECUTION SUCCESSFUL\n",
+    ),
+    (
+        "KTAP, suite that ran nothing",
+        "KTAP version 1\n1..1\n    KTAP version 1\n    # Subtest: r\n    1..0\nok 1 r\n",
+    ),
+    (
+        "KTAP, case that faulted",
+        "KTAP version 1\n1..1\n    KTAP version 1\n    # Subtest: r\n    1..1\n    # a: try faulted: last line seen r.c:31\n    ok 1 a\nok 1 r\n",
+    ),
+    (
+        "KTAP, case that timed out",
+        "KTAP version 1\n1..1\n    KTAP version 1\n    # Subtest: r\n    1..1\n    # a: try timed out\n    ok 1 a\nok 1 r\n",
+    ),
+    (
         "ztest, suite without an end",
         "Running TESTSUITE x\nSTART - t\n PASS - t in 0.001 seconds\nPROJECT EXECUTION SUCCESSFUL\n",
     ),
@@ -453,6 +469,18 @@ fn report_that_contradicts_itself_is_no_pass() {
             text.lines().map(|line| format!("[00:00:01.234,000] <inf> app: {line}\n")).collect();
         let report = read(&prefixed);
         assert!(!could_be_green(&report), "{name} behind a prefix: {}", brief(&report));
+    }
+}
+
+#[test]
+fn own_assumption_and_suite_that_is_skipped_contradict_nothing() {
+    for text in [
+        // `ZTEST_EXPECT_SKIP`, and a test that its assumption skips.
+        "Running TESTSUITE x\nSTART - t\n    Assumption failed at main.c:3: x_t: (a is false)\n PASS - t in 0.001 seconds\nTESTSUITE x succeeded\nPROJECT EXECUTION SUCCESSFUL\n",
+        "Running TESTSUITE x\nSTART - t\n    Assumption failed at main.c:3: x_t: (a is false)\n SKIP - t in 0.001 seconds\nSTART - u\n PASS - u in 0.001 seconds\nTESTSUITE x succeeded\nPROJECT EXECUTION SUCCESSFUL\n",
+        "KTAP version 1\n1..2\n    KTAP version 1\n    # Subtest: r\n    1..0 # SKIP no device\nok 1 r # SKIP no device\nok 2 s\n",
+    ] {
+        assert!(could_be_green(&read(text)), "{text}");
     }
 }
 
