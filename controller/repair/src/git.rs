@@ -26,6 +26,11 @@ const MAX_OUTPUT: u64 = 64 << 20;
 const REMOVE_TRIES: u32 = 25;
 const REMOVE_PAUSE: Duration = Duration::from_millis(20);
 
+/// How often and how long it is waited until another process has finished with its work tree: half a
+/// second together.
+const TREE_TRIES: u32 = 25;
+const TREE_PAUSE: Duration = Duration::from_millis(20);
+
 /// Configuration of every call. `safe.directory`: git refuses a repository that belongs to another
 /// user, such as a mounted one in a container. Who names it in a task has its build run, too.
 const CONFIG: &[&str] = &[
@@ -156,6 +161,24 @@ impl Git {
         self.run_with(args, MAX_OUTPUT).await
     }
 
+    /// Runs `git worktree`. It reads what the repository knows of all its work trees, and fails where
+    /// another process is just adding or removing one, so it is tried again.
+    async fn work_trees<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<Vec<u8>, GitError> {
+        let args: Vec<_> =
+            [OsStr::new("worktree")].into_iter().chain(args.iter().map(A::as_ref)).collect();
+        let mut tries = 0..TREE_TRIES;
+        loop {
+            match self.run(&args).await {
+                Err(GitError::Failed { said, .. })
+                    if said.contains("/worktrees/") && tries.next().is_some() =>
+                {
+                    tokio::time::sleep(TREE_PAUSE).await;
+                }
+                ended => return ended,
+            }
+        }
+    }
+
     async fn run_with<A: AsRef<OsStr>>(
         &self,
         args: impl IntoIterator<Item = A>,
@@ -270,8 +293,8 @@ impl Git {
     /// # Errors
     /// The commit or the folder cannot be used.
     pub async fn work_tree_add(&self, path: &Path, commit: &str) -> Result<Self, GitError> {
-        let head = ["worktree", "add", "--quiet", "--detach", "--force", "--force"].map(OsStr::new);
-        self.run(head.into_iter().chain([path.as_os_str(), OsStr::new(commit)])).await?;
+        let how = ["add", "--quiet", "--detach", "--force", "--force"].map(OsStr::new);
+        self.work_trees(&[&how[..], &[path.as_os_str(), OsStr::new(commit)]].concat()).await?;
         Ok(self.at(path))
     }
 
@@ -280,7 +303,7 @@ impl Git {
     /// # Errors
     /// It is no repository.
     pub async fn knows_tree(&self, path: &Path) -> Result<bool, GitError> {
-        let printed = self.run(["worktree", "list", "--porcelain", "-z"]).await?;
+        let printed = self.work_trees(&["list", "--porcelain", "-z"]).await?;
         let wanted = [b"worktree ", path.as_os_str().as_encoded_bytes()].concat();
         Ok(printed.split(|&byte| byte == 0).any(|entry| entry == wanted))
     }
@@ -330,8 +353,8 @@ impl Git {
     pub async fn work_tree_remove(&self, path: &Path) -> Result<(), GitError> {
         // git refuses a folder whose `.git` was changed, and accepts that the folder is gone.
         remove_folder(path).await?;
-        let head = ["worktree", "remove", "--force", "--force"].map(OsStr::new);
-        self.run(head.into_iter().chain([path.as_os_str()])).await?;
+        let how = ["remove", "--force", "--force"].map(OsStr::new);
+        self.work_trees(&[&how[..], &[path.as_os_str()]].concat()).await?;
         Ok(())
     }
 

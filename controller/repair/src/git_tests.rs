@@ -165,6 +165,33 @@ async fn a_work_tree_is_removed_whatever_has_become_of_it() {
 }
 
 #[tokio::test]
+async fn a_work_tree_that_another_process_is_adding_is_waited_for() {
+    let made = TestRepository::new().await;
+    let git = made.git();
+    // What git has written of a work tree in the middle of adding it.
+    let begun = made.repo().join(".git/worktrees/begun");
+    fs::create_dir_all(&begun).unwrap();
+    fs::write(begun.join("gitdir"), "/nowhere/.git\n").unwrap();
+    fs::write(begun.join("commondir"), "").unwrap();
+    let path = made.folder.path().join("tree");
+    let stays = git.work_tree_add(&path, &made.base).await.err().unwrap().to_string();
+    assert!(stays.contains("begun/commondir"), "{stays}");
+    made.programs.take();
+    let mut calls = 0;
+    let finish = async {
+        // The second call shows that the first one has failed.
+        while calls < 2 {
+            tokio::task::yield_now().await;
+            calls += made.programs.take().iter().filter(|what| *what == "git worktree").count();
+        }
+        fs::write(begun.join("commondir"), "../..\n").unwrap();
+    };
+    let (added, ()) = tokio::join!(git.work_tree_add(&path, &made.base), finish);
+    added.unwrap();
+    assert_eq!(git.at(&path).head().await.unwrap(), made.base);
+}
+
+#[tokio::test]
 async fn hooks_monitors_and_settings_of_the_repository_have_no_effect() {
     let made = TestRepository::new().await;
     let ran = made.folder.path().join("ran");
