@@ -71,12 +71,10 @@ impl Actions<'_> {
                     continue;
                 }
             };
-            if let Ok(matched) = &outcome {
-                let echo = self.is_echo(&console, matched).await;
-                follower = self.cursor(&console)?;
-                if echo {
-                    continue;
-                }
+            let echoed = self.echoed(&console, &outcome).await;
+            follower = self.cursor(&console)?;
+            if echoed {
+                continue;
             }
             // A wait that fails has consumed nothing, so it can simply go on.
             match outcome {
@@ -223,7 +221,8 @@ impl Actions<'_> {
         self.board.drained().await;
         let set = compile(std::slice::from_ref(pattern))?;
         let start = self.cursor(&console)?.floor();
-        let Some(line) = self.board.lines.get(&console) else {
+        let board = Arc::clone(&self.board);
+        let Some(line) = board.lines.get(&console) else {
             return Err(no_console(&console));
         };
         let storage = |error| ActionFailure::new(Cause::StorageFailed, chain(&error));
@@ -233,7 +232,17 @@ impl Actions<'_> {
             Assertion::AtLeast(n) => n as usize,
             Assertion::Absent => 1,
         };
-        let found = find_all(&reader, &set, start..end, limit).await.map_err(storage)?;
+        let (mut found, mut from) = (Vec::new(), start);
+        while found.len() < limit && from < end {
+            let next = find_all(&reader, &set, from..end, limit).await.map_err(storage)?;
+            let last = next.last().filter(|_| next.len() >= limit);
+            from = last.map_or(end, |last| last.end.max(from + 1));
+            for matched in next {
+                if !self.is_echo(&console, &matched).await {
+                    found.push(matched);
+                }
+            }
+        }
         let file = line.file.clone();
         match assertion {
             Assertion::Absent => match found.first() {

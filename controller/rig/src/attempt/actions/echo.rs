@@ -10,13 +10,17 @@ use jig_model::ConsoleName;
 use tokio::time::timeout;
 
 use super::Actions;
-use crate::console::{Matched, PAUSE};
+use crate::console::{ExpectError, Matched, PAUSE};
 
 /// Most texts that are remembered: an echo comes before the next few are sent.
 const MOST: usize = 16;
 
 /// Longest control sequences in an echo, as a multiple of it, and in any case.
 const CONTROLS: (u64, u64) = (4, 1 << 10);
+
+/// Most output behind a sending in which the first repetition is looked for; behind more of it, any
+/// repetition near a match counts.
+const SEARCHED: u64 = 64 << 10;
 
 /// A text that was sent.
 #[derive(Debug)]
@@ -62,6 +66,29 @@ impl Actions<'_> {
         self.sent.iter().rev().find(|sent| sent.console == *console)?.echo
     }
 
+    /// Tells whether what a wait has found lies within the echo of a text that was sent. A rejected text
+    /// there is passed over: a wait that it ends has consumed nothing.
+    pub(super) async fn echoed(
+        &mut self,
+        console: &ConsoleName,
+        outcome: &Result<Matched, ExpectError>,
+    ) -> bool {
+        let (matched, rejected) = match outcome {
+            Ok(matched) => (matched, false),
+            Err(ExpectError::Rejected { matched, .. }) => (matched, true),
+            Err(_) => return false,
+        };
+        let echoed = self.is_echo(console, matched).await;
+        if echoed
+            && rejected
+            && let Ok(follower) = self.cursor(console)
+        {
+            let next = follower.cursor() + 1;
+            follower.seek(matched.end.max(next));
+        }
+        echoed
+    }
+
     /// Tells whether a match lies within the echo of a text that was sent. While only the beginning of
     /// that has arrived, waits for more until nothing follows.
     pub(super) async fn is_echo(&mut self, console: &ConsoleName, matched: &Matched) -> bool {
@@ -79,7 +106,12 @@ impl Actions<'_> {
             for (index, sent) in self.sent.iter().enumerate().filter(|(_, sent)| mine(sent)) {
                 let size = sent.bytes.len() as u64;
                 let reach = size.saturating_mul(CONTROLS.0).saturating_add(CONTROLS.1);
-                let from = sent.echo.unwrap_or(sent.at).max(matched.start.saturating_sub(reach));
+                let near = matched.start.saturating_sub(reach);
+                let from = match sent.echo {
+                    Some(echo) => echo.max(near),
+                    None if matched.start - sent.at <= SEARCHED => sent.at,
+                    None => near,
+                };
                 let to = len.min(matched.end.saturating_add(reach));
                 let mut output = vec![0; to.saturating_sub(from) as usize];
                 let Ok(read) = follower.read_at(from, &mut output) else { return false };

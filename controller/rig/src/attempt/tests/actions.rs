@@ -84,6 +84,31 @@ async fn what_a_console_repeats_of_its_input_proves_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_text_in_an_echo_is_neither_rejected_nor_counted() {
+    let answer = |text| vec![print("> "), Beat::Input(10), print("run errors\r\n"), print(text)];
+    let sends = "{ power = 'cycle' }, { expect = ['> '] }, { send = 'run errors' }";
+    let rejects = format!("{sends}, {{ expect = ['done'], reject = 'error' }}");
+    let absent = format!("{sends}, {{ expect = ['done'] }}, {{ assert = 'error', absent = true }}");
+    let counted =
+        format!("{sends}, {{ expect = ['done'] }}, {{ assert = 'errors', at_least = 2 }}");
+    let later = format!("{sends}, {{ expect = ['done'] }}, {{ expect = ['run errors'] }}");
+    let long = "x".repeat(3000) + "\ndone\nrun errors\n";
+    for (actions, output, verdict) in [
+        (&rejects, "done\n", (Pass, Cause::ExpectationsMet)),
+        (&rejects, "error 3\ndone\n", (Fail, Cause::AssertFailed)),
+        (&absent, "done\n", (Pass, Cause::ExpectationsMet)),
+        (&absent, "error 3\ndone\n", (Fail, Cause::AssertFailed)),
+        (&counted, "errors: 0\ndone\n", (Fail, Cause::AssertFailed)),
+        (&counted, "errors: 0\nno errors\ndone\n", (Pass, Cause::ExpectationsMet)),
+        // The first repetition is the echo, however far behind a second one comes.
+        (&later, &long, (Pass, Cause::ExpectationsMet)),
+    ] {
+        let bench = Bench::new(vec![answer(output)]);
+        assert_eq!(bench.verdict(&plan(actions)).await, verdict, "{actions} {output:.20}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_plan_that_asks_nothing_of_its_target_proves_nothing() {
     let hello = || vec![print("hello\n")];
     for (output, actions, verdict) in [
