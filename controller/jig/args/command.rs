@@ -27,6 +27,7 @@ fn options(reports: &ReportArgs, faults: &FaultArgs) -> RunOptions {
         repeat: reports.repeat,
         recoveries: reports.max_recoveries,
         settle_ms: reports.settle.map(ms),
+        strict: reports.strict,
         inject,
         coverage: reports.coverage || reports.coverage_by_test,
         coverage_by_test: reports.coverage_by_test,

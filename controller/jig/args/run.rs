@@ -76,6 +76,11 @@ pub(crate) struct ReportArgs {
     /// profile's]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) settle: Option<Duration>,
+    /// Pass only if each line of output is part of a report, expected by the plan, or allowed
+    ///
+    /// The first other line makes the run inconclusive. `--allow` and `allow_output` allow lines.
+    #[arg(long)]
+    pub(crate) strict: bool,
     /// Most recoveries of the rig, each with a retry [default: profile's]
     ///
     /// With 0 there is one attempt, and no known-good image is run.

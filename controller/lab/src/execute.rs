@@ -253,6 +253,7 @@ impl Lab {
             repeat,
             recoveries: max_recoveries,
             settle_ms,
+            strict,
             inject,
             coverage,
             coverage_by_test,
@@ -261,7 +262,7 @@ impl Lab {
             if coverage_by_test { CollectedCode::Spans } else { CollectedCode::Instructions };
         let here = if coverage || coverage_by_test { measured(here, what)? } else { here };
         let settle = settle_ms.map(Duration::from_millis).or(plan.settle);
-        let plan = Plan { settle, ..plan };
+        let plan = Plan { settle, strict: plan.strict || strict, ..plan };
         let parse = |text: String| {
             text.parse::<Injection>().map_err(|error| CommandError::NoFault { text, error })
         };

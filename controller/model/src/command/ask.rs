@@ -155,6 +155,9 @@ pub struct RunOptions {
     /// How long the board is watched behind the end, in milliseconds; as the plan says if nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settle_ms: Option<u64>,
+    /// Whether a pass needs that each line of output is known; as the plan says if not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub strict: bool,
     /// Faults to inject, each as `NAME[=ARG][@WHEN][,every]`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inject: Vec<String>,
@@ -176,6 +179,7 @@ impl Default for RunOptions {
             repeat: once(),
             recoveries: None,
             settle_ms: None,
+            strict: false,
             inject: Vec::new(),
             coverage: false,
             coverage_by_test: false,

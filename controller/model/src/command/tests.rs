@@ -27,6 +27,7 @@ fn commands() -> Vec<Command> {
         repeat: 3,
         recoveries: Some(0),
         settle_ms: Some(500),
+        strict: true,
         inject: vec!["kill-emulator@2s".to_owned()],
         coverage: true,
         coverage_by_test: true,

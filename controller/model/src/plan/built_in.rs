@@ -77,6 +77,7 @@ fn boot_and(text: &str, goal: &str, has_image: bool, last: Vec<(ActionKind, Dura
         timeout,
         markers: None,
         allow_output: Vec::new(),
+        strict: false,
         reject: Vec::new(),
         ignore_reports_on: BTreeSet::new(),
         settle: None,

@@ -33,6 +33,8 @@ crate::toml_table! {
         /// Output that is harmless although it looks like a failed test, or like a crash behind
         /// the end of a green report. Each expression is looked for anywhere in a line.
         allow_output: Vec<Located<Pattern>> = optional,
+        /// Whether a pass needs that each line of output is part of a report, expected or allowed.
+        strict: bool = optional,
         /// Output that fails the run, on whatever console, until the board is stopped.
         reject: Vec<Located<Pattern>> = optional,
         /// Consoles whose test reports do not count; else a failing report on any console of the

@@ -27,6 +27,8 @@ pub struct Plan {
     /// Output that is harmless although it looks like a failed test, or like a crash behind the end
     /// of a green report.
     pub allow_output: Vec<Pattern>,
+    /// Whether a pass needs that each line of output is part of a report, expected or allowed.
+    pub strict: bool,
     /// Output that fails the run, on whatever console, until the board is stopped.
     pub reject: Vec<Pattern>,
     /// Consoles whose test reports do not count, unless the plan waits for results there.

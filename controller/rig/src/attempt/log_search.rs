@@ -19,9 +19,10 @@ use super::awaited_line::{AwaitedLine, distinct_pattern};
 use super::begins_again::{BootOutput, EndOf};
 use super::drain::{complete_line, shows_line};
 use super::error::AttemptError;
-use super::failed_results::{KnownLines, failed_result, quoted};
+use super::failed_results::{FoundLine, KnownLines, failed_result, quoted};
 use super::rejected_text::rejected_text;
 use super::result_like::result_like;
+use super::unaccounted::unaccounted_line;
 use crate::console::{FaultReasons, LogError, PatternSet};
 use crate::judge::{BootSign, ByteRange, DoubtfulText, Incident, IncidentKind, Observation};
 use crate::results::ReadLines;
@@ -45,6 +46,8 @@ pub(super) struct LogSearch {
     pub(super) rejected: Vec<Pattern>,
     /// Lines that are harmless.
     pub(super) allowed: Vec<Pattern>,
+    /// A pass needs that each line is known.
+    pub(super) strict: bool,
     /// Texts that the plan expected.
     pub(super) expected: Vec<ByteRange>,
     /// The parts of them that its patterns spell out.
@@ -79,6 +82,8 @@ pub(super) struct EarlierEnd {
 struct LogFindings {
     /// A failed result that no report has.
     failed_result: Option<ByteRange>,
+    /// What nothing accounts for.
+    unaccounted: Option<ByteRange>,
     /// The text that ends the plan, if it proves nothing.
     doubtful_text: Option<DoubtfulText>,
     /// What looks like a crash behind the end.
@@ -109,6 +114,7 @@ impl LogSearch {
         let found = spawn_blocking(move || self.search()).await.map_err(AttemptError::Broken)??;
         let LogFindings {
             failed_result,
+            unaccounted,
             doubtful_text,
             suspicious,
             fault_behind,
@@ -119,7 +125,7 @@ impl LogSearch {
         let rejected = rejected.map(|range| Incident { kind, range });
         let incidents = seen.incidents.iter().cloned().chain(rejected).collect();
         let found = Observation { suspicious, fault_behind, begun_again, failed_result, ..seen };
-        Ok(Observation { incidents, doubtful_text, ..found })
+        Ok(Observation { incidents, doubtful_text, unaccounted, ..found })
     }
 
     /// Searches what was judged for a failure in readable text: a failed result that no report has,
@@ -158,6 +164,7 @@ impl LogSearch {
             None => self.error_in_awaited_line(&allowed)?,
             found => found,
         };
+        let unaccounted = self.first(|console| self.unaccounted_in(console, &allowed))?;
         let doubtful_text = self.doubtful_text(&allowed)?;
         let rejected = self.rejected_line()?;
         let mut earlier = self.earlier_ends.iter();
@@ -169,6 +176,7 @@ impl LogSearch {
             let (suspicious, fault_behind, begun_again) = (earlier, None, None);
             return Ok(LogFindings {
                 failed_result,
+                unaccounted,
                 doubtful_text,
                 suspicious,
                 fault_behind,
@@ -182,6 +190,7 @@ impl LogSearch {
         };
         Ok(LogFindings {
             failed_result,
+            unaccounted,
             doubtful_text,
             suspicious,
             fault_behind: self.fault_behind(file, *end)?,
@@ -349,10 +358,31 @@ impl LogSearch {
         console: &SearchedConsole,
         allowed: &PatternSet,
     ) -> Result<Option<ByteRange>, AttemptError> {
+        self.find_unknown(console, allowed, failed_result)
+    }
+
+    fn unaccounted_in(
+        &self,
+        console: &SearchedConsole,
+        allowed: &PatternSet,
+    ) -> Result<Option<ByteRange>, AttemptError> {
+        if !self.strict {
+            return Ok(None);
+        }
+        self.find_unknown(console, allowed, unaccounted_line)
+    }
+
+    /// Finds a line of a console beside those that are known.
+    fn find_unknown(
+        &self,
+        console: &SearchedConsole,
+        allowed: &PatternSet,
+        find: impl Fn(&File, Range<u64>, &KnownLines<'_>) -> io::Result<Option<FoundLine>>,
+    ) -> Result<Option<ByteRange>, AttemptError> {
         let SearchedConsole { file, judged, read: lines } = console;
         let (spelled, excused) = (spans(&self.spelled, console), spans(&self.excused, console));
         let known = KnownLines { read: lines, spelled: &spelled, excused: &excused, allowed };
-        let found = read(&self.run, file, |log| failed_result(log, judged.clone(), &known))?;
+        let found = read(&self.run, file, |log| find(log, judged.clone(), &known))?;
         Ok(found.map(|found| quoted(file, found)))
     }
 }

@@ -42,6 +42,7 @@ mod result_like;
 #[cfg(test)]
 mod tests;
 mod transport_watch;
+mod unaccounted;
 mod watcher;
 mod watching;
 

@@ -205,6 +205,8 @@ pub struct Observation {
     pub begun_again: Option<BootSign>,
     /// The first line that says that a test failed, and that is part of no report.
     pub failed_result: Option<ByteRange>,
+    /// The first line that nothing accounts for, where the plan is strict.
+    pub unaccounted: Option<ByteRange>,
     /// The text that ends the plan, if it proves nothing where it stands.
     pub doubtful_text: Option<DoubtfulText>,
     /// The line that looks most like a result, where no known format was found.

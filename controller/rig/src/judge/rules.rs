@@ -49,6 +49,7 @@ const RULES: &[(&str, Rule)] = &[
     ("core-unknown", core_unknown),
     ("failed-result", failed_result),
     ("doubtful-text", doubtful_text),
+    ("unaccounted", unaccounted),
     ("suspicious-output", suspicious_output),
     ("fault-behind", fault_behind),
     ("begun-again", begun_again),
@@ -616,6 +617,17 @@ fn failed_result(seen: &Observation) -> Option<Verdict> {
     let summary = format!(
         "the target printed what looks like a failed test or a crash and is part of no known \
          report: {} \
+         (if it is harmless: --allow REGEX, or `allow_output` of profile or plan)",
+        line.text
+    );
+    Some(verdict(Cause::SuspiciousOutput, summary, vec![line.evidence()]))
+}
+
+/// A strict plan has said what may be printed.
+fn unaccounted(seen: &Observation) -> Option<Verdict> {
+    let line = seen.unaccounted.as_ref()?;
+    let summary = format!(
+        "the plan is strict, and this line is part of no report, not expected and not allowed: {} \
          (if it is harmless: --allow REGEX, or `allow_output` of profile or plan)",
         line.text
     );

@@ -92,7 +92,7 @@ fn declared_plan(until: Option<Pattern>, timeout: Duration) -> Plan {
 /// Returns the plan that puts a plan's images on a board and does nothing else; none if it
 /// has none to put.
 pub(super) fn deploy_plan(plan: &Plan) -> Option<Plan> {
-    let mut only = plan.clone();
+    let mut only = Plan { strict: false, ..plan.clone() };
     for stage in &mut only.stages {
         for step in &mut stage.steps {
             for behavior in &mut step.behaviors {

@@ -84,6 +84,42 @@ async fn profile_and_plan_allow_patterns() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_strict_plan_passes_only_by_lines_that_it_knows() {
+    let strict = |head: &str, actions: &str| format!("strict = true\n{head}\n{}", plan(actions));
+    let allowed = "allow_output = ['^boot v', '^spi: yes$']";
+    let until = "{ power = 'cycle' }, { expect = '^summary: [a-z ]+$' }";
+    let spelled = "{ power = 'cycle' }, { expect = '^summary: all fine$' }";
+    for (text, output, verdict) in [
+        (strict("", BOOT_AND_WAIT), GREEN.to_owned(), (Pass, Cause::Passed)),
+        (
+            strict("", BOOT_AND_WAIT),
+            format!("boot v1\n{GREEN}"),
+            (Inconclusive, Cause::SuspiciousOutput),
+        ),
+        (
+            strict(allowed, BOOT_AND_WAIT),
+            format!("boot v1\nspi: yes\n{GREEN}---\n"),
+            (Pass, Cause::Passed),
+        ),
+        (
+            strict(allowed, BOOT_AND_WAIT),
+            format!("boot v1\n{GREEN}spi: DEAD\n"),
+            (Inconclusive, Cause::SuspiciousOutput),
+        ),
+        (
+            strict("", until),
+            "summary: not all fine\n".to_owned(),
+            (Inconclusive, Cause::SuspiciousOutput),
+        ),
+        (strict("", spelled), "summary: all fine\n".to_owned(), (Pass, Cause::ExpectationsMet)),
+        (plan(until), "summary: all fine\n".to_owned(), (Pass, Cause::ExpectationsMet)),
+    ] {
+        let bench = Bench::new(vec![vec![print(&output)]]);
+        assert_eq!(bench.verdict(&text).await, verdict, "{text} {output}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn allowed_lines_hide_no_crash_behind_them() {
     let allowed = "trap: 7\n".repeat(2000);
     let text = format!("allow_output = ['^trap: ']\n{}", plan(BOOT_AND_WAIT));

@@ -1,0 +1,109 @@
+//! Finds output that nothing accounts for, for plans that are strict.
+//!
+//! # Design
+//! Words tell a failure only where somebody knows them, and each firmware has its own. So a strict plan
+//! turns the question around: a line is accounted for if a report consists of it, if the plan spells it
+//! out, if a crash that the firmware expected consists of it, or if it is allowed. What is left of a line
+//! then must be without letters and digits: rules and empty lines say nothing.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+
+use super::failed_results::{FoundLine, KnownLines, find_in_blocks, quotable};
+use crate::console::{parity_lines, readable, writes_over};
+
+/// Returns the first line within a range of a log that nothing accounts for.
+pub(super) fn unaccounted_line(
+    log: &File,
+    range: Range<u64>,
+    known: &KnownLines<'_>,
+) -> io::Result<Option<FoundLine>> {
+    find_in_blocks(log, range, |block, at| {
+        let mut from = 0;
+        while from < block.len() {
+            let len = memchr::memchr2(b'\n', b'\r', &block[from..]);
+            let end = len.map_or(block.len(), |len| from + len);
+            let span = at + from as u64..at + end as u64;
+            if let Some(text) = unaccounted(&block[from..end], &span, known) {
+                return Some((span, text));
+            }
+            from = end + 1;
+        }
+        None
+    })
+}
+
+fn unaccounted(line: &[u8], span: &Range<u64>, known: &KnownLines<'_>) -> Option<String> {
+    // A reader of the terminal sees something else than the report has read.
+    let read = known.read.contains(span.start) && !writes_over(line);
+    let excused = |part: &Range<u64>| part.start <= span.start && span.end <= part.end;
+    if line.is_empty() || read || known.excused.iter().any(excused) {
+        return None;
+    }
+    let mut rest = line.to_vec();
+    for part in known.spelled {
+        let cut = |at: u64| (at.clamp(span.start, span.end) - span.start) as usize;
+        rest[cut(part.start)..cut(part.end).max(cut(part.start))].fill(b' ');
+    }
+    if parity_lines(&rest).is_empty() && readable(&rest).chars().all(says_nothing) {
+        return None;
+    }
+    let text = readable(line);
+    let text = text.trim_ascii();
+    (!known.allowed.matches(text.as_bytes())).then(|| quotable(text).to_owned())
+}
+
+fn says_nothing(c: char) -> bool {
+    c.is_ascii_punctuation() || c.is_ascii_whitespace()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+    use crate::console::PatternSet;
+    use crate::results::ReadLines;
+
+    fn found(log: &[u8], spelled: &[Range<u64>], allowed: &str) -> Option<String> {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(log).unwrap();
+        let (read, excused) = (ReadLines::default(), Range { start: 3, end: 8 });
+        let allowed = PatternSet::new(&[allowed.parse().unwrap()]).unwrap();
+        let excused = std::slice::from_ref(&excused);
+        let known = KnownLines { read: &read, spelled, excused, allowed: &allowed };
+        unaccounted_line(&file, 0..log.len() as u64, &known).unwrap().map(|(_, text)| text)
+    }
+
+    #[test]
+    fn a_line_is_accounted_for_by_all_of_its_text() {
+        let spelled = 0..4;
+        for (log, allowed, line) in [
+            (&b""[..], "x", None),
+            (b"done\r\n", "x", None),
+            (b"done.\r\n---\n\n", "x", None),
+            (b"done 1", "x", Some("done 1")),
+            (b"done, but late\n", "x", Some("done, but late")),
+            (b"done, but late\n", "^done", None),
+            (b"===\nspi: no\n", "^spi: yes$", Some("spi: no")),
+            (b"===\nspi: yes\nspi: no\n", "^spi: yes$", Some("spi: no")),
+            (b"===\nspi: yes\nspi: yes", "^spi: yes$", None),
+            (b"===\n\x1b[31mspi: no\x1b[0m", "^spi: no$", None),
+            // The expected crash, and a longer line in it.
+            (b"\n\n\ncrash\n", "x", None),
+            (b"\n\n\ncrashed\n", "x", Some("crashed")),
+        ] {
+            let spelled = log.starts_with(b"done").then(|| spelled.clone());
+            let text = found(log, spelled.as_slice(), allowed);
+            assert_eq!(text.as_deref(), line, "{:?}", String::from_utf8_lossy(log));
+        }
+        // Bytes that are no text, and text with a bit of parity.
+        assert!(found(b"========\n\xff\xfe\n", &[], "^x$").is_some());
+        let even: Vec<u8> = b"========\nspi: WRONG\n"
+            .iter()
+            .map(|b| b | u8::from(b.count_ones() % 2 == 1) << 7)
+            .collect();
+        assert!(found(&even, &[], "^x$").is_some());
+    }
+}
