@@ -258,7 +258,7 @@ fn commands_at_once_and_commands_that_are_killed_leave_the_store_whole() {
 }
 
 /// Makes a folder with files, and links in it.
-fn tree(root: &Path, files: &[(&str, &str)], links: &[(&str, &str)]) {
+pub(crate) fn tree(root: &Path, files: &[(&str, &str)], links: &[(&str, &str)]) {
     for (path, text) in files {
         let path = root.join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();

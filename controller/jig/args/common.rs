@@ -4,11 +4,11 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
-use jig_lab::LabConfig;
+use jig_lab::{ChipAtProbe, LabConfig};
 pub(super) use jig_model::document::parse_duration as duration;
 use jig_model::document::{QuantityError, parse_size};
 use jig_model::lease::RigUser;
-use jig_model::{Fault, LeaseId, PlaceName};
+use jig_model::{Fault, LeaseId};
 use jig_rig::identity::own_identity;
 
 use super::rig_name::RigName;
@@ -51,6 +51,9 @@ pub(crate) struct Common {
     /// Form of the log on standard error
     #[arg(long, global = true, value_enum, default_value_t = LogFormat::Text, env = "JIG_LOG_FORMAT")]
     pub(crate) log_format: LogFormat,
+    /// The chip that is the board of the verb, where it is one.
+    #[arg(skip)]
+    pub(crate) chip: Option<ChipAtProbe>,
 }
 
 impl Common {
@@ -81,6 +84,7 @@ impl Common {
             boards: self.boards.clone(),
             runs: self.runs.clone(),
             state: self.state.clone(),
+            chip: self.chip.clone(),
             user: RigUser {
                 identity: own_identity(),
                 lease: self.lease.clone(),
@@ -124,14 +128,6 @@ pub(crate) enum LogFormat {
     Text,
     /// One JSON object a line
     Json,
-}
-
-/// Which board to use.
-#[derive(Debug, Args)]
-pub(crate) struct TargetArgs {
-    /// Place or board (see: jig boards)
-    #[arg(short, long, value_name = "NAME", env = "JIG_BOARD")]
-    pub(crate) board: PlaceName,
 }
 
 pub(super) fn size(text: &str) -> Result<u64, QuantityError> {

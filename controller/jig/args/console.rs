@@ -6,7 +6,8 @@ use std::time::Duration;
 use clap::{Args, ValueEnum, ValueHint};
 use jig_model::ConsoleName;
 
-use super::common::{TargetArgs, duration};
+use super::common::duration;
+use super::target::TargetArgs;
 
 /// Arguments of `jig console`.
 #[derive(Debug, Args)]

@@ -8,7 +8,7 @@ use clap::{Args, ValueHint};
 use jig_model::PlaceName;
 use jig_model::recovery::RecoveryStep;
 
-use super::common::TargetArgs;
+use super::target::TargetArgs;
 
 const HEALTH_HELP: &str = "\
 Exit codes:

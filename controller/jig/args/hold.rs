@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueHint};
 
-use super::common::{TargetArgs, duration};
+use super::common::duration;
+use super::target::TargetArgs;
 
 /// Arguments of `jig hold`.
 #[derive(Debug, Args)]

@@ -8,8 +8,9 @@ use clap::{
     Arg, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum, ValueHint,
 };
 use clap_complete::Shell;
+use jig_lab::ChipAtProbe;
 use jig_model::identity::IdentityError;
-use jig_model::{BoardId, IdentityName};
+use jig_model::{BoardId, ChipName, IdentityName, PlaceName};
 
 use super::access::{AccessCommand, AuditArgs};
 use super::common::{Common, size};
@@ -20,8 +21,8 @@ use super::inject::InjectArgs;
 use super::lease::{LeaseCommand, ShellArgs};
 use super::power::PowerArgs;
 use super::probe::{
-    BpArgs, BtArgs, DumpArgs, EraseArgs, FlashArgs, GdbArgs, MemCommand, ProbeCommand, ProbeTarget,
-    RegsArgs, ResetArgs, RttArgs, StepArgs,
+    BacktraceOf, BpArgs, BtArgs, DumpArgs, EraseArgs, FlashArgs, GdbArgs, MemCommand, ProbeCommand,
+    ProbeTarget, RegsArgs, ResetArgs, RttArgs, StepArgs,
 };
 use super::repair::RepairArgs;
 use super::run::{RunArgs, TestArgs};
@@ -42,7 +43,10 @@ impl Cli {
     /// Reads the arguments of this process.
     pub(crate) fn read() -> Result<Self, clap::Error> {
         let mut matches = without_empty_variables(Self::command()).try_get_matches()?;
-        Self::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut Self::command()))
+        let mut cli = Self::from_arg_matches_mut(&mut matches)
+            .map_err(|error| error.format(&mut Self::command()))?;
+        cli.common.chip = cli.command.chip().cloned();
+        Ok(cli)
     }
 }
 
@@ -98,6 +102,8 @@ pub(crate) enum CliCommand {
     Audit(AuditArgs),
     /// List board profiles and places, and where each came from
     Boards,
+    /// List the chips that need no board profile, by parts of their names
+    Chips(ChipsArgs),
     /// Prove that a place works, or recover it step by step until it does
     Recover(RecoverArgs),
     /// Say how places are, why, and what helps
@@ -153,7 +159,7 @@ pub(crate) enum CliCommand {
     /// Tell the faults that `--inject` makes a rig fail by
     Inject(InjectArgs),
     /// Say what is missing on this host and the command that fixes it
-    Doctor,
+    Doctor(DoctorArgs),
     /// Print a state machine
     #[command(subcommand)]
     Machine(MachineCommand),
@@ -173,6 +179,33 @@ pub(crate) enum CliCommand {
         #[arg(value_hint = ValueHint::DirPath)]
         dir: PathBuf,
     },
+}
+
+impl CliCommand {
+    /// Returns the chip that is the board of the verb, where it is one.
+    pub(crate) fn chip(&self) -> Option<&ChipAtProbe> {
+        let target = match self {
+            Self::Run(args) => &args.target,
+            Self::Test(args) => &args.target,
+            Self::Console(args) => &args.target,
+            Self::Hold(args) => &args.target,
+            Self::Recover(args) => &args.target,
+            Self::Flash(args) => &args.at.target,
+            Self::Erase(args) => &args.at.target,
+            Self::Reset(args) => &args.at.target,
+            Self::Halt(at) | Self::Resume(at) => &at.target,
+            Self::Step(args) => &args.at.target,
+            Self::Regs(args) => &args.at.target,
+            Self::Mem(MemCommand::Read { at, .. } | MemCommand::Write { at, .. }) => &at.target,
+            Self::Bp(args) => &args.at.target,
+            Self::Bt(BtArgs { of: BacktraceOf::Board(at), .. }) => &at.target,
+            Self::Rtt(args) => &args.at.target,
+            Self::Dump(args) => &args.at.target,
+            Self::Gdb(args) => &args.at.target,
+            _ => return None,
+        };
+        target.chip.as_ref()
+    }
 }
 
 /// Arguments of `jig rpc`.
@@ -209,11 +242,42 @@ pub(crate) enum ProfileCommand {
         #[arg(required = true, value_hint = ValueHint::FilePath)]
         files: Vec<PathBuf>,
     },
+    /// Write a profile to edit, out of what is known of a chip
+    New(NewProfileArgs),
     /// Show a profile as it is understood
     Show {
         /// The board
         board: BoardId,
     },
+}
+
+/// Arguments of `jig profile new`.
+#[derive(Debug, Args)]
+pub(crate) struct NewProfileArgs {
+    /// The chip (see: jig chips)
+    #[arg(long, value_name = "NAME")]
+    pub(crate) chip: ChipName,
+    /// Tell what this program says of the board, too: its start, stack, RTT block and system
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) from_elf: Option<PathBuf>,
+    /// Write the profile here instead of printing it; replaces none. The file's name is the board's
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// Arguments of `jig doctor`.
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    /// Look for what keeps this user from using this place: rights, other programs, missing devices
+    #[arg(short, long, value_name = "PLACE")]
+    pub(crate) board: Option<PlaceName>,
+}
+
+/// Arguments of `jig chips`.
+#[derive(Debug, Args)]
+pub(crate) struct ChipsArgs {
+    /// Parts of the name, of the family or of a core's architecture; all that are given must fit
+    pub(crate) pattern: Vec<String>,
 }
 
 /// What to do with plans.

@@ -16,15 +16,18 @@ mod repair;
 mod rig_name;
 mod run;
 mod serve;
+mod target;
 mod top;
 
 pub(crate) use access::*;
 pub(crate) use command::ms;
-pub(crate) use common::{Common, LogFormat, TargetArgs, own_name};
+pub(crate) use common::{Common, LogFormat, own_name};
 pub(crate) use console::*;
 pub(crate) use health::*;
 pub(crate) use hold::*;
 pub(crate) use inject::*;
+#[cfg(test)]
+pub(crate) use jig_lab::ChipAtProbe;
 pub(crate) use lease::*;
 pub(crate) use low::*;
 pub(crate) use power::*;

@@ -5,18 +5,61 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand, ValueEnum, ValueHint};
+use jig_model::PlaceName;
 use jig_model::command::ListenAt;
 
-use super::common::{TargetArgs, duration};
+use super::common::duration;
+use super::target::TargetArgs;
 
 /// Which board, and how to get at it.
-#[derive(Debug, Args)]
+#[derive(Debug)]
 pub(crate) struct ProbeTarget {
-    #[command(flatten)]
     pub(crate) target: TargetArgs,
-    #[command(flatten)]
     pub(crate) probe: ProbeOptions,
+}
+
+#[derive(Args)]
+struct RawProbeTarget {
+    /// Place or board (see: jig boards), or a chip on a probe as chip:NAME; not needed with --chip
+    #[arg(short, long, value_name = "NAME", env = "JIG_BOARD", required_unless_present = "chip")]
+    board: Option<PlaceName>,
+    #[command(flatten)]
+    probe: ProbeOptions,
+}
+
+impl ProbeTarget {
+    /// Reads which board is meant, and how to get at it.
+    fn of(board: Option<PlaceName>, probe: ProbeOptions) -> Result<Self, clap::Error> {
+        let target = TargetArgs::of(board, probe.chip.as_deref(), probe.probe.as_deref())?;
+        Ok(Self { target, probe })
+    }
+}
+
+impl Args for ProbeTarget {
+    fn augment_args(command: Command) -> Command {
+        RawProbeTarget::augment_args(command)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        RawProbeTarget::augment_args_for_update(command)
+    }
+}
+
+impl FromArgMatches for ProbeTarget {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        Self::from_arg_matches_mut(&mut matches.clone())
+    }
+
+    fn from_arg_matches_mut(matches: &mut ArgMatches) -> Result<Self, clap::Error> {
+        let RawProbeTarget { board, probe } = RawProbeTarget::from_arg_matches_mut(matches)?;
+        Self::of(board, probe)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
 }
 
 /// How to get at a chip. Wins over the `PROBE_RS_*` variables, and those over the rig file;
@@ -26,7 +69,8 @@ pub(crate) struct ProbeOptions {
     /// Probe to use, VID:PID[:SERIAL] (see: jig probes) [env: PROBE_RS_PROBE]
     #[arg(long, value_name = "SELECTOR")]
     pub(crate) probe: Option<String>,
-    /// Chip, if not the one of the board's profile [env: PROBE_RS_CHIP]
+    /// Chip, if not the one of the board's profile [env: PROBE_RS_CHIP]; without a board the chip is
+    /// one (see: jig chips)
     #[arg(long, value_name = "NAME")]
     pub(crate) chip: Option<String>,
     /// Speed of the debug wire [env: PROBE_RS_SPEED]
@@ -191,19 +235,64 @@ pub(crate) struct BpArgs {
 }
 
 /// Arguments of `jig bt`.
-#[derive(Debug, Args)]
+#[derive(Debug)]
 pub(crate) struct BtArgs {
-    /// Place or board; not needed with --core
-    #[arg(short, long, value_name = "NAME", env = "JIG_BOARD", required_unless_present = "core")]
-    pub(crate) board: Option<jig_model::PlaceName>,
+    pub(crate) of: BacktraceOf,
+    pub(crate) image: Option<PathBuf>,
+}
+
+/// What a backtrace is of.
+#[derive(Debug)]
+pub(crate) enum BacktraceOf {
+    /// Of a board.
+    Board(Box<ProbeTarget>),
+    /// Of a core dump.
+    CoreDump(PathBuf),
+}
+
+#[derive(Args)]
+struct RawBt {
+    /// Place or board, or a chip on a probe as chip:NAME; not needed with --chip or --core
+    #[arg(short, long, value_name = "NAME", env = "JIG_BOARD", required_unless_present_any = ["chip", "core"])]
+    board: Option<PlaceName>,
     #[command(flatten)]
-    pub(crate) probe: ProbeOptions,
+    probe: ProbeOptions,
     /// Image that has the names and lines
     #[arg(long, visible_alias = "elf", value_hint = ValueHint::FilePath)]
-    pub(crate) image: Option<PathBuf>,
+    image: Option<PathBuf>,
     /// Look into a core dump instead of a board
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) core: Option<PathBuf>,
+    core: Option<PathBuf>,
+}
+
+impl Args for BtArgs {
+    fn augment_args(command: Command) -> Command {
+        RawBt::augment_args(command)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        RawBt::augment_args_for_update(command)
+    }
+}
+
+impl FromArgMatches for BtArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        Self::from_arg_matches_mut(&mut matches.clone())
+    }
+
+    fn from_arg_matches_mut(matches: &mut ArgMatches) -> Result<Self, clap::Error> {
+        let RawBt { board, probe, image, core } = RawBt::from_arg_matches_mut(matches)?;
+        let of = match core {
+            Some(core) => BacktraceOf::CoreDump(core),
+            None => BacktraceOf::Board(Box::new(ProbeTarget::of(board, probe)?)),
+        };
+        Ok(Self { of, image })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
 }
 
 /// Arguments of `jig rtt`.
@@ -260,8 +349,9 @@ pub(crate) struct GdbArgs {
 pub(crate) enum ProbeCommand {
     /// Run an emulated board and offer its debug port to any probe-rs tool
     Serve {
-        #[command(flatten)]
-        target: TargetArgs,
+        /// Place or board (see: jig boards)
+        #[arg(short, long, value_name = "NAME", env = "JIG_BOARD")]
+        board: PlaceName,
         /// Where to listen: unix:PATH or a path with a slash, or an address of this machine such
         /// as 127.0.0.1:PORT; a path of its own if not said
         #[arg(long, value_name = "WHERE")]

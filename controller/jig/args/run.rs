@@ -7,8 +7,9 @@ use clap::{Args, ValueEnum, ValueHint};
 use jig_model::ConsoleName;
 use jig_model::pattern::Pattern;
 
-use super::common::{TargetArgs, duration};
+use super::common::duration;
 use super::inject::FaultArgs;
+use super::target::TargetArgs;
 
 /// Arguments of `jig run`.
 #[derive(Debug, Args)]

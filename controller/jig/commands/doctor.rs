@@ -4,6 +4,7 @@
 
 mod host;
 mod lab;
+mod place;
 mod programs;
 mod repair;
 
@@ -13,7 +14,7 @@ use jig_rig::store::RunStore;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::args::Common;
+use crate::args::{Common, DoctorArgs};
 use crate::failure::Failure;
 use crate::render::{Paint, Screen, Style, one_line};
 
@@ -57,13 +58,18 @@ impl DoctorFinding {
 }
 
 /// Looks at the host. JSON: `{"ok":BOOL,"checks":[{"check","level","found","fix"}]}` with
-/// the levels `ok`, `warning` and `missing`; `ok` tells that nothing is missing.
-pub(crate) fn doctor(common: &Common, screen: &Screen) -> Result<u8, Failure> {
+/// the levels `ok`, `warning` and `missing`; `ok` tells that nothing is missing. With a place, only
+/// its serial ports and its probe are looked at.
+pub(crate) fn doctor(common: &Common, screen: &Screen, args: &DoctorArgs) -> Result<u8, Failure> {
     if common.is_elsewhere() {
         // Programs, rights and folders are those of the process that looks.
         screen.insist(
             "this looks at this host; for the rig's host: log in there and run `jig doctor`",
         );
+    }
+    if let Some(name) = &args.board {
+        let catalogue = Catalogue::load(&common.own_lab())?;
+        return Ok(report(screen, &place::look(&catalogue, name)?));
     }
     let mut findings = Vec::new();
     let progress = screen.progress();
@@ -94,15 +100,20 @@ pub(crate) fn doctor(common: &Common, screen: &Screen) -> Result<u8, Failure> {
     findings.extend(host::system());
     findings.extend(repair::look());
     progress.clear();
+    Ok(report(screen, &findings))
+}
+
+/// Shows what was found; returns the exit code.
+fn report(screen: &Screen, findings: &[DoctorFinding]) -> u8 {
     let ok = findings.iter().all(|finding| finding.level != DoctorLevel::Missing);
     if screen.json() {
         screen.out_json(&json!({ "ok": ok, "checks": findings }));
     } else {
-        for finding in &findings {
+        for finding in findings {
             screen.out(&line(finding, screen.out_paint()));
         }
     }
-    Ok(if ok { exit::PASS } else { exit::LAB })
+    if ok { exit::PASS } else { exit::LAB }
 }
 
 fn line(finding: &DoctorFinding, paint: Paint) -> String {

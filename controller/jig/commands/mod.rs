@@ -4,6 +4,7 @@ pub(crate) mod access;
 pub(crate) mod audit;
 pub(crate) mod boards;
 mod check;
+pub(crate) mod chips;
 pub(crate) mod console;
 mod coverage;
 pub(crate) mod discover;

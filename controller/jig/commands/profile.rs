@@ -1,4 +1,7 @@
-//! `jig profile check` and `jig profile show`.
+//! `jig profile check`, `jig profile new` and `jig profile show`.
+
+mod draft;
+mod new;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -8,6 +11,7 @@ use jig_model::plan::Plan;
 use jig_model::profile::{BoardProfile, Deploy, FaultSetText, FaultSets, StageProbe};
 use jig_model::rig_file::{Rig, RigText};
 use jig_model::{Problem, Problems, byte_size, exit};
+use jig_probe::DescribedChips;
 
 use super::check::{Checked, check_all};
 use crate::args::{Common, ProfileCommand};
@@ -22,6 +26,7 @@ pub(crate) fn profile(
 ) -> Result<u8, Failure> {
     match command {
         ProfileCommand::Check { files } => check(common, screen, &files),
+        ProfileCommand::New(args) => new::new(screen, &args),
         ProfileCommand::Show { board } => {
             let profile = Catalogue::load(&common.lab()?)?.profile(&board)?;
             if screen.json() {
@@ -115,7 +120,7 @@ fn check_one(source: &Source, profiles: &[BoardProfile], faults: &FaultSets) -> 
             Checked { kind: "fault set", result: result.map_err(first) }
         }
         Kind::RigFile => {
-            let result = Rig::parse([RigText { origin, text }], profiles);
+            let result = Rig::parse_with([RigText { origin, text }], profiles, &DescribedChips);
             let result = result.map_err(first).and_then(|rig| match shares_ports(source, &rig) {
                 Some(problems) => Err(problems),
                 None => Ok(format!("{} places", rig.places.len())),
@@ -157,6 +162,8 @@ fn as_text(profile: &BoardProfile) -> String {
     };
     line("title", profile.title.clone());
     line("from", profile.origin.clone());
+    line("status", profile.status.map_or_else(String::new, |status| status.as_str().to_owned()));
+    line("sources", profile.sources.join("; "));
     line("arch", profile.arch.to_string());
     line("chip", profile.chip.clone().unwrap_or_default());
     line("memory", profile.memory_text());

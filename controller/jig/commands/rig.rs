@@ -113,6 +113,15 @@ pub(crate) fn elsewhere(common: &Common) -> Result<Option<RemoteRig>, Failure> {
         Some(RigName::Socket(path)) => Arc::new(SocketConnect(path.clone())),
         Some(RigName::Ssh(target)) => Arc::new(SshConnect::new(common, target.clone())?),
     };
+    if let Some(at_probe) = &common.chip {
+        let words =
+            format!("{} is a chip on a probe of this host, and the rig is not", at_probe.place());
+        let help = format!(
+            "name a place of that rig; its rig file may say board = \"{}\"",
+            at_probe.place()
+        );
+        return Err(Failure::new(Fault::Usage, words).help(help));
+    }
     // Only the folder of the runs is asked of this host's own files.
     let runs = match &common.runs {
         Some(folder) => std::path::absolute(folder).unwrap_or_else(|_| folder.clone()),

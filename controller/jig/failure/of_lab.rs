@@ -43,6 +43,16 @@ impl From<CatalogueError> for Failure {
             CatalogueError::UnknownPlace { unknown, rig_file: None } => {
                 failure.help(with_list(&unknown.help))
             }
+            CatalogueError::UnknownChip(unknown) => failure.help(unknown.help()),
+            CatalogueError::NoProbe => failure.help("attach one, then see: jig probes, jig doctor"),
+            CatalogueError::Probes(selectors) => {
+                let first = selectors.first().map_or("VID:PID:SERIAL", String::as_str);
+                failure.help(format!("name one: --probe {first}"))
+            }
+            CatalogueError::ProbeOfPlace { place, .. } => {
+                failure.help(format!("use the place: -b {place}"))
+            }
+            CatalogueError::Listing(_) => failure,
             CatalogueError::UnknownBoard { board, known } => {
                 let known = known.iter().map(BoardId::as_str);
                 failure.help(with_list(&did_you_mean(board.as_str(), known)))

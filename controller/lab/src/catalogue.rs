@@ -9,9 +9,11 @@
 //!
 //! *The rig file* is the first of `--rig` (or `JIG_RIG`), the project's `rig.toml`,
 //! `$XDG_CONFIG_HOME/jig/rig.toml`, `/etc/jig/rig.toml`, and with it its drop-ins
-//! `rig.toml.d/*.toml`. Without one, or with one that names no place, every board that can
+//! `rig.toml.d/*.toml`. A board `chip:NAME` needs no profile: it is made of what is known of the
+//! chip. Without a rig file, or with one that names no place, every board that can
 //! be emulated is a place of its own name.
 
+mod chips;
 mod devices;
 mod error;
 mod sources;
@@ -27,11 +29,14 @@ use jig_model::lease::RigUser;
 use jig_model::profile::{BoardProfile, FaultSetText, FaultSets};
 use jig_model::rig_file::{Canary, CaptureClient, Place, Rig, RigText};
 use jig_model::{BoardId, PlaceName, Problems};
+use jig_probe::DescribedChips;
 use jig_rig::health::HealthStore;
 use jig_rig::identity::groups_of;
 use jig_rig::leases::LeaseStore;
 use jig_rig::store::{Places, Retention, open_regular};
 
+pub use self::chips::ChipAtProbe;
+use self::chips::{chip_board, chip_boards};
 pub use self::devices::{SharedPort, shared_ports};
 pub use self::error::CatalogueError;
 use self::sources::{Layers, must_read, toml_files};
@@ -58,6 +63,8 @@ pub struct Catalogue {
     state: Option<PathBuf>,
     /// As whom the places are used.
     user: RigUser,
+    /// The shared fault signatures.
+    fault_sets: FaultSets,
     around: Surroundings,
 }
 
@@ -77,13 +84,13 @@ impl Catalogue {
     ) -> Result<Self, CatalogueError> {
         let rig_files = files_of_rig(config.rig.as_deref(), &around)?;
         let folders = board_folders(config.boards.as_deref(), &rig_files, &around)?;
-        let Boards { profiles, fault_sets: _, mut bad } = Boards::read(&folders, &folders)?;
+        let Boards { mut profiles, fault_sets, mut bad } = Boards::read(&folders, &folders)?;
         let mut texts = Vec::new();
         for path in &rig_files {
             texts.extend(must_read(path, &mut bad)?);
         }
         let texts = texts.iter().map(|Source { origin, text }| RigText { origin, text });
-        let rig = Rig::parse(texts, &profiles).map_err(|more| {
+        let rig = Rig::parse_with(texts, &profiles, &DescribedChips).map_err(|more| {
             // Where a board is broken, a place on it seems to be.
             let echo = (!bad.is_empty()).then_some("rig::unknown-board");
             bad.extend(more.into_iter().filter_map(|problems| without(problems, echo)));
@@ -94,6 +101,13 @@ impl Catalogue {
         if rig.places.is_empty() {
             rig.places = Rig::of_profiles(&profiles).places;
         }
+        if let Some(at_probe) = &config.chip {
+            // The name comes first: a slip in it is no reason to look for probes.
+            chip_board(&BoardId::of_chip(&at_probe.chip), &fault_sets).transpose()?;
+            let place = at_probe.in_rig(&rig)?;
+            rig.places.push(place);
+        }
+        profiles.extend(chip_boards(&rig.places, &fault_sets)?);
         let profiles = profiles.into_iter().map(|p| (p.id.clone(), Arc::new(p))).collect();
         Ok(Self {
             profiles,
@@ -102,6 +116,7 @@ impl Catalogue {
             state: config.state.clone(),
             user: with_groups(&config.user, &rig),
             rig,
+            fault_sets,
             around,
         })
     }
@@ -161,10 +176,16 @@ impl Catalogue {
 
     /// Finds a board.
     pub fn profile(&self, board: &BoardId) -> Result<Arc<BoardProfile>, CatalogueError> {
-        self.profiles.get(board).cloned().ok_or_else(|| CatalogueError::UnknownBoard {
-            board: board.clone(),
-            known: self.profiles.keys().cloned().collect(),
-        })
+        if let Some(known) = self.profiles.get(board) {
+            return Ok(Arc::clone(known));
+        }
+        match chip_board(board, &self.fault_sets) {
+            Some(made) => Ok(Arc::new(made?)),
+            None => Err(CatalogueError::UnknownBoard {
+                board: board.clone(),
+                known: self.profiles.keys().cloned().collect(),
+            }),
+        }
     }
 
     /// Shortens an origin that lies below the current directory, for people.

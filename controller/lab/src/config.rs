@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use jig_model::lease::RigUser;
 
+use crate::ChipAtProbe;
+
 /// Where the rig is described, where its runs are kept, and which program helps.
 #[derive(Debug, Clone, Default)]
 pub struct LabConfig {
@@ -18,6 +20,8 @@ pub struct LabConfig {
     pub state: Option<PathBuf>,
     /// The `jig` program. Injected faults that need a process of their own start it.
     pub program: Option<PathBuf>,
+    /// A chip on a probe that is a place, too.
+    pub chip: Option<ChipAtProbe>,
     /// As whom its places are used.
     pub user: RigUser,
 }

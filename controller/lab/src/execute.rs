@@ -258,6 +258,9 @@ impl Lab {
             coverage,
             coverage_by_test,
         } = options;
+        if let Some(image) = &image {
+            self.check_image(&here, image)?;
+        }
         let what =
             if coverage_by_test { CollectedCode::Spans } else { CollectedCode::Instructions };
         let here = if coverage || coverage_by_test { measured(here, what)? } else { here };

@@ -41,8 +41,8 @@ pub use self::audit::LeaseOrderError;
 pub use self::bind::BindError;
 pub use self::capture_requests::ClientRequests;
 pub use self::catalogue::{
-    Boards, Catalogue, CatalogueError, SharedPort, Source, Unreadable, read, rig_files,
-    shared_ports,
+    Boards, Catalogue, CatalogueError, ChipAtProbe, SharedPort, Source, Unreadable, read,
+    rig_files, shared_ports,
 };
 pub use self::checks::ChecksError;
 pub use self::config::LabConfig;
@@ -62,9 +62,9 @@ pub use self::power::{PlaceSwitch, PowerCommandError, SwitchError, confirmation_
 pub use self::probe::{ProbeCommandError, ServedPlace, served_places};
 pub use self::run::RunError;
 pub use self::views::{
-    AttachedDevices, BoardList, BrokenRecord, FoundRun, HealthList, ListedHealth, ListedPlace,
-    ListedProbe, ListedProfile, PlacePast, RecordTrouble, RigQuery, RigView, RigViewError, RunPage,
-    RunStanding, RunSummary, look,
+    AttachedDevices, BoardList, BrokenRecord, CandidateBoard, FoundRun, HealthList, ListedHealth,
+    ListedPlace, ListedProbe, ListedProfile, PlacePast, RecordTrouble, RigQuery, RigView,
+    RigViewError, RunPage, RunStanding, RunSummary, look,
 };
 
 /// The rig of this host. Cheap to clone.

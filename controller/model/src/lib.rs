@@ -7,6 +7,7 @@
 pub mod access;
 pub mod capture_service;
 pub mod cause;
+pub mod chip;
 pub mod command;
 pub mod coverage;
 pub mod debug;
@@ -36,6 +37,7 @@ mod size;
 pub mod verdict;
 
 pub use cause::{Cause, VerdictKind};
+pub use chip::ChipName;
 pub use diagnostic::{LocatedProblem, Problem, Problems};
 pub use event::{Purpose, RunEvent, StampedEvent};
 pub use fault::{Fault, chain};

@@ -6,6 +6,8 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::chip::{CHIP_PREFIX, ChipName};
+
 /// Says why a name was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -77,12 +79,76 @@ macro_rules! name {
     };
 }
 
-name! {
-    /// Names a kind of board: the file stem of its profile.
+macro_rules! chip_name {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        ///
+        /// 1 to 64 bytes of `[A-Za-z0-9._-]`, starting with a letter or digit, or a [`ChipName`]
+        /// behind `chip:`, so it is always one safe path component.
+        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+        #[serde(try_from = "String", into = "String")]
+        pub struct $name(
+            #[schemars(regex(
+                pattern = r"^([A-Za-z0-9][A-Za-z0-9._-]{0,63}|chip:[A-Za-z0-9][A-Za-z0-9._+-]{0,58})$"
+            ))]
+            String,
+        );
+
+        impl $name {
+            /// Makes the name of a chip that is used without a profile.
+            pub fn of_chip(chip: &ChipName) -> Self {
+                Self(format!("{CHIP_PREFIX}{chip}"))
+            }
+
+            /// Returns the name as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+
+            /// Returns the name of the chip, if this is one without a profile.
+            pub fn chip(&self) -> Option<&str> {
+                self.0.strip_prefix(CHIP_PREFIX)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = NameError;
+            fn from_str(text: &str) -> Result<Self, NameError> {
+                match text.strip_prefix(CHIP_PREFIX) {
+                    Some(chip) if chip.parse::<ChipName>().is_ok() => {}
+                    Some(_) | None => check(text)?,
+                }
+                Ok(Self(text.to_owned()))
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = NameError;
+            fn try_from(text: String) -> Result<Self, NameError> {
+                text.parse()
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(name: $name) -> String {
+                name.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+
+chip_name! {
+    /// Names a kind of board: the file stem of its profile, or a chip that has none.
     BoardId
 }
-name! {
-    /// Names one station of a rig.
+chip_name! {
+    /// Names one station of a rig, or a chip on a probe that no rig file has.
     PlaceName
 }
 name! {

@@ -5,6 +5,7 @@
 //!
 //! Refuses to decide anything: it does as asked and says what it found.
 
+mod chips;
 mod core_dump;
 mod core_state;
 mod debug_info;
@@ -34,6 +35,7 @@ mod thumb;
 mod virtual_probe;
 mod worker;
 
+pub use chips::DescribedChips;
 pub use core_dump::{CoreDump, CoreDumpError};
 pub use core_state::ResetInto;
 pub use debug_info::{Backtrace, Symbols, SymbolsError, backtrace};
@@ -47,7 +49,7 @@ pub use jig_model::debug::{
 };
 pub use jig_model::image::{Payload, Segment};
 pub use line_coverage::line_coverage;
-pub use listing::{ProbeInfo, list_probes};
+pub use listing::{ProbeInfo, list_probes, list_probes_now};
 pub use post_mortem::{Why, explain};
 pub use ranges::SnapshotCoverage;
 pub use register_dump::parse_register_dump;
@@ -61,5 +63,5 @@ pub use virtual_probe::{
 };
 pub use worker::{
     AttachMode, AttachOptions, Attached, Cancel, ChipMemoryKind, ChipRegion, Leave, Opener,
-    ProbeHandle, ProbeSource, options_from_env,
+    ProbeHandle, ProbeSource, check_flashable, options_from_env,
 };

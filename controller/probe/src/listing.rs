@@ -39,25 +39,38 @@ pub struct ProbeInfo {
 /// # Errors
 /// [`ProbeError::Hung`] where a device keeps its driver waiting for more than 5 s.
 pub async fn list_probes() -> Result<Vec<ProbeInfo>, ProbeError> {
-    let hung = || ProbeError::Hung { during: "listing".to_owned(), timeout: LISTING };
     let (answer, answered) = tokio::sync::oneshot::channel();
-    // A thread of its own, not the runtime's pool: where a device hangs, so does the thread,
-    // and a runtime waits for its pool when it ends.
-    std::thread::Builder::new()
-        .name("probe listing".to_owned())
-        .spawn(move || {
-            // The caller has gone if that took too long.
-            let _ = answer.send(list());
-        })
-        .map_err(|error| ProbeError::Failed {
-            what: "a thread could not be started".to_owned(),
-            source: Box::new(error),
-        })?;
+    start_listing(move |probes| drop(answer.send(probes)))?;
     match tokio::time::timeout(LISTING, answered).await {
         Ok(Ok(probes)) => Ok(probes),
         Ok(Err(_)) => Err(ProbeError::Gone),
         Err(_) => Err(hung()),
     }
+}
+
+/// Lists the probes as [`list_probes`] does, and waits for that without a runtime.
+///
+/// # Errors
+/// As [`list_probes`].
+pub fn list_probes_now() -> Result<Vec<ProbeInfo>, ProbeError> {
+    let (answer, answered) = std::sync::mpsc::channel();
+    start_listing(move |probes| drop(answer.send(probes)))?;
+    answered.recv_timeout(LISTING).map_err(|_| hung())
+}
+
+fn hung() -> ProbeError {
+    ProbeError::Hung { during: "listing".to_owned(), timeout: LISTING }
+}
+
+/// Lists on a thread of its own, not one of a runtime's pool: where a device hangs, so does the
+/// thread, and a runtime waits for its pool when it ends. The caller may have gone by then.
+fn start_listing(answer: impl FnOnce(Vec<ProbeInfo>) + Send + 'static) -> Result<(), ProbeError> {
+    let started =
+        std::thread::Builder::new().name("probe listing".to_owned()).spawn(move || answer(list()));
+    started.map(drop).map_err(|error| ProbeError::Failed {
+        what: "a thread could not be started".to_owned(),
+        source: Box::new(error),
+    })
 }
 
 fn list() -> Vec<ProbeInfo> {

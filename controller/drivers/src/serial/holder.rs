@@ -15,6 +15,12 @@ pub(super) fn holder(path: &Path) -> Option<String> {
     holder_pid(path).map(named)
 }
 
+/// Names a process other than this one that has a port locked or open, such as `minicom (pid 4711)`,
+/// as far as this user may see.
+pub fn port_user(path: &Path) -> Option<String> {
+    holder_pid(path).filter(|&pid| pid != std::process::id()).map(named).or_else(|| opener(path))
+}
+
 /// Finds the process that holds a file's lock, if that is to be found out.
 pub(crate) fn holder_pid(path: &Path) -> Option<u32> {
     let file = fs::metadata(path).ok()?;

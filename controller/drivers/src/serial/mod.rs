@@ -44,6 +44,7 @@ mod tty_ioctl;
 
 pub(crate) use command::PROGRAM;
 pub use error::SerialError;
+pub use holder::port_user;
 pub(crate) use holder::{holder_pid, named, openers};
 pub(crate) use open_tty::OpenTty;
 pub use open_tty::TtyError;

@@ -1,14 +1,15 @@
 //! A rig file out of what is attached. Pure.
 //!
 //! # Design
-//! Only the user knows which board is connected to which probe, so every place is commented out:
-//! `# ` stands before prose, `#` alone before what is to be used. With these taken away and the
-//! boards named the file is a rig; as it is, it is one, too.
+//! A place whose board is known by the USB id of its probe or serial bridge is ready for use. Of any
+//! other one only the user knows which board it is, so it is commented out: `# ` stands before prose,
+//! `#` alone before what is to be used. With these taken away and the boards named the file is a rig;
+//! as it is, it is one, too.
 
 use std::fmt::Write as _;
 
 use jig_drivers::discover::{HubFound, TtyFound, hub_of};
-use jig_lab::{AttachedDevices, ServedPlace};
+use jig_lab::{AttachedDevices, CandidateBoard, ServedPlace};
 use jig_model::BoardId;
 use jig_probe::ProbeInfo;
 
@@ -20,9 +21,11 @@ const WIDTH: usize = 92;
 /// Writes the rig file.
 pub(super) fn draft(found: &AttachedDevices) -> String {
     let mut text = String::from(
-        "# What is attached to this machine. Everything is commented out: take the # away from\n\
-         # the lines of a place, say which board it is and which console the transport belongs to.\n\
-         # `jig boards` shows how that is understood, `jig health --check` whether it works.\n",
+        "# What is attached to this machine. A place whose board is certain is ready for use. Others\n\
+         # are commented out: take the # away from the lines of a place, say which board it is and\n\
+         # which console the transport belongs to. A board without a profile is named by its chip:\n\
+         # board = \"chip:NAME\" (see: jig chips). `jig doctor -b PLACE` looks for what keeps a place\n\
+         # from being used, `jig health --check` whether it works.\n",
     );
     boards(&mut text, &found.boards);
     text.push_str("version = 1\n");
@@ -48,17 +51,22 @@ pub(super) fn draft(found: &AttachedDevices) -> String {
 }
 
 fn boards(text: &mut String, boards: &[BoardId]) {
-    let mut line = String::from("# Boards:");
-    for board in boards {
-        if line.len() + board.as_str().len() + 1 > WIDTH {
+    if !boards.is_empty() {
+        wrapped(text, "# Boards:", boards.iter().map(BoardId::as_str));
+    }
+}
+
+/// Writes names as comments of more than one line, if need be.
+fn wrapped<'n>(text: &mut String, head: &str, names: impl Iterator<Item = &'n str>) {
+    let mut line = head.to_owned();
+    for name in names {
+        if line.len() + name.len() + 1 > WIDTH {
             let _ = writeln!(text, "{line}");
             line = String::from("#  ");
         }
-        let _ = write!(line, " {board}");
+        let _ = write!(line, " {name}");
     }
-    if !boards.is_empty() {
-        let _ = writeln!(text, "{line}");
-    }
+    let _ = writeln!(text, "{line}");
 }
 
 fn hub_entry(text: &mut String, hub: &HubFound) {
@@ -95,6 +103,46 @@ fn device_name(hub: &HubFound) -> String {
     format!("hub-{}", hub.name)
 }
 
+/// What a device of a place may be, and how sure that is.
+struct Guess<'f> {
+    candidates: &'f [CandidateBoard],
+}
+
+impl<'f> Guess<'f> {
+    fn of(found: &'f AttachedDevices, device: &str) -> Self {
+        Self { candidates: found.candidates.get(device).map_or(&[], Vec::as_slice) }
+    }
+
+    /// Returns what stands before a line that is to be used: nothing if the board is certain.
+    fn mark(&self) -> &'static str {
+        if self.candidates.len() == 1 { "" } else { "#" }
+    }
+
+    /// Returns the console that the first port carries; none if the board has it elsewhere.
+    fn console(&self) -> Option<&str> {
+        match self.candidates {
+            [one] => one.console.as_ref().map(|console| console.as_str()),
+            [] | [_, ..] => Some("uart0"),
+        }
+    }
+
+    /// Writes which board it is, or may be.
+    fn board(&self, text: &mut String) {
+        match self.candidates {
+            [one] => {
+                let _ = writeln!(text, "board = \"{}\"  # {}", one.board, one_line(&one.title));
+            }
+            several => {
+                if !several.is_empty() {
+                    let names = several.iter().map(|candidate| candidate.board.as_str());
+                    wrapped(text, "# May be:", names);
+                }
+                text.push_str("#board = \"\"  # which one is it?\n");
+            }
+        }
+    }
+}
+
 fn place<'f>(
     text: &mut String,
     found: &'f AttachedDevices,
@@ -106,16 +154,19 @@ fn place<'f>(
     let at = port.map_or_else(String::new, |port| format!(", at USB port {}", one_line(port)));
     let _ = writeln!(text, "\n# {} ({}){at}", one_line(&probe.name), one_line(&probe.kind));
     if !probe.accessible {
-        text.push_str("# This user may not open it; `jig doctor` says what helps.\n");
+        text.push_str("# This user may not open it; `jig doctor -b PLACE` says what helps.\n");
     }
-    place_head(text, found, number, port);
-    let _ = writeln!(text, "#[place.probe]\n#selector = {}", quoted(&probe.selector));
+    let guess = Guess::of(found, &probe.selector);
+    let mark = guess.mark();
+    place_head(text, found, number, port, &guess);
+    let _ = writeln!(text, "{mark}[place.probe]\n{mark}selector = {}", quoted(&probe.selector));
     let beside =
         |tty: &&TtyFound| port.is_some() && tty.usb.as_ref().map(|u| u.port.as_str()) == port;
-    for (nth, tty) in found.ttys.iter().filter(beside).enumerate() {
+    let mut carried = guess.console();
+    for tty in found.ttys.iter().filter(beside) {
         used.push(&tty.node);
-        if nth == 0 {
-            console(text, tty);
+        if let Some(name) = carried.take() {
+            console(text, tty, name, mark);
             continue;
         }
         let _ = writeln!(text, "# Its next port: {}", about(tty));
@@ -127,31 +178,40 @@ fn place<'f>(
 /// Drafts a place for a serial port that belongs to no debug probe.
 fn place_without_probe(text: &mut String, found: &AttachedDevices, number: usize, tty: &TtyFound) {
     let _ = writeln!(text, "\n# Serial port without a debug probe: {}", about(tty));
-    place_head(text, found, number, tty.usb.as_ref().map(|usb| usb.port.as_str()));
+    let guess = Guess::of(found, &tty.node);
+    place_head(text, found, number, tty.usb.as_ref().map(|usb| usb.port.as_str()), &guess);
     text.push_str(
         "# What boots the board goes here: power = { device = \"...\", outlet = \"...\" },\n\
          # or reset = { console = \"uart0\", lines = \"rts\" } where the adapter's RTS does.\n",
     );
-    console(text, tty);
+    console(text, tty, guess.console().unwrap_or("uart0"), guess.mark());
 }
 
 /// Begins a place; its power is the hub's port, if the kernel can switch that.
-fn place_head(text: &mut String, found: &AttachedDevices, number: usize, port: Option<&str>) {
-    let _ =
-        writeln!(text, "#[[place]]\n#name = \"bench-{number}\"\n#board = \"\"  # which one is it?");
+fn place_head(
+    text: &mut String,
+    found: &AttachedDevices,
+    number: usize,
+    port: Option<&str>,
+    guess: &Guess<'_>,
+) {
+    let mark = guess.mark();
+    let _ = writeln!(text, "{mark}[[place]]\n{mark}name = \"bench-{number}\"");
+    guess.board(text);
     let hub = port.and_then(hub_of).and_then(|(name, port)| {
         let hub = found.hubs.iter().find(|hub| hub.name == name)?;
         hub.ports.iter().any(|p| p.number == port && p.switches).then_some((hub, port))
     });
+    // Whether it cuts the supply is not certain: it is the user's to say, together with the hub.
     if let Some((hub, port)) = hub {
         let device = quoted(&device_name(hub));
         let _ = writeln!(text, "#power = {{ device = {device}, outlet = \"{port}\" }}");
     }
 }
 
-fn console(text: &mut String, tty: &TtyFound) {
-    let _ = writeln!(text, "#[[place.console]]\n#name = \"uart0\"  # {}", about(tty));
-    let _ = writeln!(text, "#tty = {}", quoted(path(tty)));
+fn console(text: &mut String, tty: &TtyFound, name: &str, mark: &str) {
+    let _ = writeln!(text, "{mark}[[place.console]]\n{mark}name = \"{name}\"  # {}", about(tty));
+    let _ = writeln!(text, "{mark}tty = {}", quoted(path(tty)));
     warn_of_name(text, tty);
 }
 
@@ -254,7 +314,7 @@ mod tests {
                 pid: 1,
             }],
             boards: (0..40).map(|n| format!("board-number-{n}").parse().unwrap()).collect(),
-            unknown: None,
+            ..AttachedDevices::default()
         }
     }
 
@@ -299,6 +359,33 @@ mod tests {
     }
 
     #[test]
+    fn a_board_that_is_certain_is_a_place_at_once() {
+        let candidate = |board: &str, console: Option<&str>| CandidateBoard {
+            board: board.parse().unwrap(),
+            title: "A board\n[[place]]".to_owned(),
+            console: console.map(|console| console.parse().unwrap()),
+        };
+        let mut found = lab();
+        found.candidates.insert("0d28:0204:9900".to_owned(), vec![candidate("b", Some("uart0"))]);
+        let several = vec![candidate("b", None), candidate("other", None)];
+        found.candidates.insert("1366:0101:77".to_owned(), several);
+        found.candidates.insert("/dev/ttyUSB0".to_owned(), vec![candidate("b", Some("uart0"))]);
+        let text = draft(&found);
+        let rig = rig(&text).unwrap_or_else(|bad| panic!("{bad}\n{text}"));
+        let names: Vec<&str> = rig.places.iter().map(|place| place.name.as_str()).collect();
+        assert_eq!(names, ["bench-1", "bench-3"], "{text}");
+        let first = &rig.places[0];
+        assert_eq!(first.probe.as_ref().unwrap().selector, "0d28:0204:9900");
+        assert_eq!(first.consoles[0].console.as_str(), "uart0");
+        assert!(text.contains("# May be: b other\n#board = \"\""), "{text}");
+        // A board whose probe has a serial port that is not connected to its chip.
+        found.candidates.insert("0d28:0204:9900".to_owned(), vec![candidate("b", None)]);
+        let text = draft(&found);
+        let rig = self::rig(&text).unwrap_or_else(|bad| panic!("{bad}\n{text}"));
+        assert!(rig.places[0].consoles.is_empty(), "{text}");
+    }
+
+    #[test]
     fn what_cannot_be_used_as_it_is_stands_in_prose() {
         let text = draft(&lab());
         for words in [
@@ -317,10 +404,7 @@ mod tests {
 
     #[test]
     fn an_empty_machine_makes_an_empty_rig() {
-        let (ttys, probes, hubs) = (Vec::new(), Vec::new(), Vec::new());
-        let (served, boards, unknown) = (Vec::new(), Vec::new(), None);
-        let none = AttachedDevices { ttys, probes, hubs, served, boards, unknown };
-        let text = draft(&none);
+        let text = draft(&AttachedDevices::default());
         assert!(text.contains("# No serial port, debug probe or USB hub was found."), "{text}");
         assert_eq!(rig(&text).unwrap().places, []);
     }

@@ -23,8 +23,8 @@ use crate::render::{Screen, one_line};
 /// host. Opens no device.
 ///
 /// JSON: `{"ttys":[{"node","by_id","by_path","driver","interface","usb"}],"probes":[...],"hubs":
-/// [{"name","title","ports":[{"number","switches","device"}]}],"served":[{"place","selector"}],
-/// "rig"}`; `usb` is `{"vendor","product","serial","title","port"}` or null, probes are as
+/// [{"name","title","ports":[{"number","switches","device"}]}],"candidates":{DEVICE:[{"board","title",
+/// "console"}]},"served":[{"place","selector"}],"rig"}`; `usb` is `{"vendor","product","serial","title","port"}` or null, probes are as
 /// `jig probes` lists them, and `rig` is the text of the rig file.
 pub(crate) fn discover(
     common: &Common,
@@ -38,7 +38,10 @@ pub(crate) fn discover(
     let text = draft(&found);
     if let Some(path) = &args.output {
         write(path, &text)?;
-        screen.say(&format!("wrote {}: name the boards in it, then see `jig boards`", shown(path)));
+        screen.say(&format!(
+            "wrote {}: name the boards that are not certain, then see `jig boards`",
+            shown(path)
+        ));
     }
     if screen.json() {
         let served = found.served.iter();
@@ -48,6 +51,7 @@ pub(crate) fn discover(
             "ttys": found.ttys,
             "probes": found.probes,
             "hubs": found.hubs,
+            "candidates": found.candidates,
             "served": served.collect::<Vec<_>>(),
             "rig": text,
         }));

@@ -13,7 +13,7 @@ use jig_rig::store::read_whole;
 use serde_json::json;
 
 use super::access::{debug, quiet};
-use crate::args::{BtArgs, Common, DumpArgs, GdbArgs, ProbeTarget, TargetArgs};
+use crate::args::{BacktraceOf, BtArgs, Common, DumpArgs, GdbArgs};
 use crate::commands::execute::unexpected;
 use crate::failure::Failure;
 use crate::render::{Screen, Style, one_line};
@@ -22,15 +22,14 @@ use crate::render::{Screen, Style, one_line};
 ///
 /// JSON: the post-mortem: summary, frames, registers, status, limits.
 pub(crate) fn backtrace(common: &Common, screen: &Screen, args: BtArgs) -> Result<u8, Failure> {
-    let BtArgs { board, probe, image, core } = args;
-    if let Some(core) = &core {
-        show(screen, &of_dump(core, image.as_deref())?);
-        return Ok(exit::PASS);
-    }
-    let Some(board) = board else {
-        return Err(Failure::new(Fault::Usage, "name a board with -b, or a dump with --core"));
+    let BtArgs { of, image } = args;
+    let at = match of {
+        BacktraceOf::Board(at) => at,
+        BacktraceOf::CoreDump(core) => {
+            show(screen, &of_dump(&core, image.as_deref())?);
+            return Ok(exit::PASS);
+        }
     };
-    let at = ProbeTarget { target: TargetArgs { board }, probe };
     let reply = debug(common, &at, DebugAction::Backtrace { image }, quiet(screen))?;
     let Reply::Backtrace(reply) = reply else { return Err(unexpected()) };
     show(screen, &reply.found);

@@ -22,13 +22,9 @@ pub(crate) fn probe(
     screen: &Screen,
     command: ProbeCommand,
 ) -> Result<u8, Failure> {
-    let ProbeCommand::Serve { target, listen, image, wait } = command;
-    let command = Command::ServeProbe(ServeProbeCommand {
-        place: target.board,
-        listen,
-        image,
-        wait_ms: ms(wait),
-    });
+    let ProbeCommand::Serve { board, listen, image, wait } = command;
+    let command =
+        Command::ServeProbe(ServeProbeCommand { place: board, listen, image, wait_ms: ms(wait) });
     let events = Arc::new(ServeEvents { screen: screen.clone(), escapers: Mutex::default() });
     match execute(&OpenRig::open(common)?, command, events)? {
         Reply::Ended(_) => Ok(exit::PASS),

@@ -3,8 +3,10 @@
 use std::io;
 use std::path::PathBuf;
 
+use jig_model::chip::UnknownChip;
 use jig_model::rig_file::UnknownPlace;
-use jig_model::{BoardId, Fault, Problems};
+use jig_model::{BoardId, Fault, PlaceName, Problems};
+use jig_probe::ProbeError;
 use jig_rig::store::is_the_hosts;
 
 use super::devices::SharedPort;
@@ -50,6 +52,26 @@ pub enum CatalogueError {
     /// Two consoles of the rig end at the same port.
     #[error(transparent)]
     SharedPort(#[from] Box<SharedPort>),
+    /// No chip, or no single chip, has the name.
+    #[error(transparent)]
+    UnknownChip(#[from] UnknownChip),
+    /// A chip is to be used, and no probe is attached.
+    #[error("no debug probe is attached to this host")]
+    NoProbe,
+    /// A chip is to be used, and several probes are attached.
+    #[error("several debug probes are attached: {}", .0.join(", "))]
+    Probes(Vec<String>),
+    /// The probe that a chip is to be used by belongs to a place.
+    #[error("probe {selector} belongs to place {place}")]
+    ProbeOfPlace {
+        /// The probe.
+        selector: String,
+        /// The place.
+        place: PlaceName,
+    },
+    /// The probes could not be listed.
+    #[error(transparent)]
+    Listing(#[from] ProbeError),
     /// No board has the name.
     #[error("there is no board profile {:?}", board.as_str())]
     UnknownBoard {
@@ -67,7 +89,12 @@ impl CatalogueError {
             Self::RigFile { .. }
             | Self::NoFolder { .. }
             | Self::UnknownPlace { .. }
+            | Self::UnknownChip(_)
+            | Self::Probes(_)
+            | Self::ProbeOfPlace { .. }
             | Self::UnknownBoard { .. } => Fault::Usage,
+            Self::NoProbe => Fault::Lab,
+            Self::Listing(error) => error.fault(),
             Self::Unreadable { source, .. } if is_the_hosts(source) => Fault::Lab,
             Self::Unreadable { .. } => Fault::Usage,
             Self::Problems(_) | Self::SharedPort(_) => Fault::Profile,

@@ -189,3 +189,43 @@ fn image_sets_are_where_they_are_built() {
     machine.set("JIG_IMAGES", "images");
     assert_eq!(machine.around.images(), root.join("images"));
 }
+
+#[test]
+fn shipped_memory_is_memory_of_the_chip() {
+    use jig_model::chip::{ChipName, ChipSource as _};
+    use jig_probe::DescribedChips;
+
+    let catalogue = machine().load(&[]).unwrap();
+    let mut compared = 0;
+    for profile in catalogue.profiles.values().filter(|profile| profile.emulation.is_none()) {
+        let Some(chip) = &profile.chip else { continue };
+        let facts = DescribedChips.chip(&chip.parse::<ChipName>().unwrap());
+        let facts = facts.unwrap_or_else(|unknown| panic!("{}: {unknown}", profile.id));
+        assert_eq!((facts.arch, &facts.name), (profile.arch, chip), "{}", profile.id);
+        for region in &profile.memory {
+            let holds = |described: &jig_model::profile::MemoryRegion| {
+                described.kind == region.kind
+                    && described.start <= region.start
+                    && region.start + region.size <= described.start + described.size
+            };
+            let mut described = facts.memory.iter().map(|memory| &memory.region);
+            assert!(described.any(holds), "{}: {region:?} of {:?}", profile.id, facts.memory);
+            compared += 1;
+        }
+    }
+    assert!(compared > 50, "{compared}");
+}
+
+#[test]
+fn shipped_profiles_say_what_was_proven_and_where_it_is_from() {
+    use jig_model::profile::ProfileStatus;
+
+    for profile in machine().load(&[]).unwrap().profiles.values() {
+        let emulated = profile.emulation.is_some();
+        let status = if emulated { ProfileStatus::Emulated } else { ProfileStatus::DataSheet };
+        assert_eq!(profile.status, Some(status), "{}", profile.id);
+        assert!(!profile.sources.is_empty(), "{}", profile.id);
+        let knows_usb = profile.sources.iter().any(|source| source.contains("USB id"));
+        assert_eq!(knows_usb, !profile.usb.is_empty(), "{}", profile.id);
+    }
+}

@@ -39,11 +39,12 @@ impl Lab {
             FlashBy::Usual => ProbeFlash::default(),
             FlashBy::Probe(how) => how,
         };
+        let (_, payload) = image_of(&image, &target.profile)?;
+        target.check_flashable(&payload)?;
         let wish = PortWish { verb: "flash", lasting: Lasting::Flash, starts: true, stays: false };
         let port = self.open_port(&target, wish, events, cancel).await?;
         let done = async {
             port.ready().await?;
-            let (_, payload) = image_of(&image, &target.profile)?;
             flash(&port, FlashRequest { payload, verify, preserve, skip_equal }, start).await
         };
         let done = done.await;

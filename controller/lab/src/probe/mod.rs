@@ -24,6 +24,7 @@ mod snapshot;
 mod target;
 
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,8 +33,9 @@ use jig_model::command::{
     HoldCommand, ProbeAccess, Reply, ResetBy,
 };
 use jig_model::image::Segment;
-use jig_model::profile::{Emulation, MemoryKind, MemoryRegion};
+use jig_model::profile::{Deploy, Emulation, MemoryKind, MemoryRegion};
 use jig_model::protocol::SharedSink;
+use jig_model::rig_file::Place;
 use jig_probe::Symbols;
 use jig_rig::workflow::CancelToken;
 use tokio::sync::mpsc;
@@ -46,6 +48,7 @@ use self::board::Lasting;
 use self::port::{Port, PortDone, PortWish, image_of, symbols_of};
 use self::target::CommandTarget;
 use crate::Lab;
+use crate::beside::BoundPlace;
 
 impl Lab {
     /// Carries out a command that flashes, resets or debugs a board.
@@ -66,6 +69,28 @@ impl Lab {
             Command::Debug(debug) => self.debug(debug, input, events, cancel).await,
             Command::ServeProbe(serve) => self.serve_probe(serve, events, cancel).await,
             other => Err(ProbeCommandError::NotBound(other.place().clone())),
+        }
+    }
+
+    /// Refuses an image for a run that a probe cannot write to the chip of a place, before the
+    /// place is taken. What else may be wrong with an image is told by the run.
+    pub(crate) fn check_image(
+        &self,
+        here: &BoundPlace,
+        image: &Path,
+    ) -> Result<(), ProbeCommandError> {
+        if here.place.is_emulated() || here.profile.deploy_at(&here.place) != Some(Deploy::Probe) {
+            return Ok(());
+        }
+        let target = CommandTarget {
+            catalogue: &self.catalogue,
+            place: Place::clone(&here.place),
+            profile: Arc::clone(&here.profile),
+            access: ProbeAccess::default(),
+        };
+        match image_of(image, &here.profile) {
+            Ok((_, payload)) => target.check_flashable(&payload),
+            Err(_) => Ok(()),
         }
     }
 

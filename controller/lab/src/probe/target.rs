@@ -9,7 +9,7 @@ use jig_model::PlaceName;
 use jig_model::command::{EventSink, ProbeAccess};
 use jig_model::profile::BoardProfile;
 use jig_model::rig_file::{Place, ProbePart};
-use jig_probe::{AttachMode, AttachOptions, ChipDescription};
+use jig_probe::{AttachMode, AttachOptions, ChipDescription, Payload, check_flashable};
 use jig_rig::store::{PlaceLock, read_whole};
 use jig_rig::workflow::CancelToken;
 use tokio::sync::OwnedMutexGuard;
@@ -67,6 +67,27 @@ impl<'c> CommandTarget<'c> {
             None => options.chip = bound.chip.clone().or_else(|| self.profile.chip.clone()),
         }
         options
+    }
+
+    /// Refuses an image that cannot be written to the chip behind the place's probe, as far as the
+    /// chip's description tells. Touches no hardware.
+    pub(super) fn check_flashable(&self, payload: &Payload) -> Result<(), ProbeCommandError> {
+        let bound = match (&self.place.probe, &self.access.selector) {
+            (Some(bound), _) => bound.clone(),
+            (None, Some(_)) if !self.place.is_emulated() => ProbePart::default(),
+            (None, _) => return Ok(()),
+        };
+        // What describes itself is no chip that is known beforehand.
+        if self.access.chip.is_none() && ChipDescription::at_place(&self.profile, &bound).is_some()
+        {
+            return Ok(());
+        }
+        let options = self.options(&bound, None);
+        let Some(chip) = options.chip else { return Ok(()) };
+        check_flashable(&chip, payload).map_err(|error| {
+            let place = self.place.name.clone();
+            ProbeCommandError::Probe { place, error }
+        })
     }
 
     /// Takes the place for this process.

@@ -17,7 +17,7 @@ mod runs;
 use jig_model::{PlaceName, RunId};
 use serde::{Deserialize, Serialize};
 
-pub use self::attached::AttachedDevices;
+pub use self::attached::{AttachedDevices, CandidateBoard};
 pub use self::boards::{BoardList, ListedPlace, ListedProfile};
 pub use self::error::RigViewError;
 pub use self::health::{HealthList, ListedHealth, PlacePast};

@@ -143,10 +143,10 @@ impl FromToml for Pattern {
 }
 
 macro_rules! names {
-    ($($type:ident)+) => {$(
+    ($pattern:literal: $($type:ident)+) => {$(
         impl FromToml for $type {
             fn schema() -> Value {
-                json!({ "type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$" })
+                json!({ "type": "string", "pattern": $pattern })
             }
 
             fn read(node: &Node<'_>) -> Option<Self> {
@@ -162,7 +162,12 @@ macro_rules! names {
         }
     )+};
 }
-names! { ActionName BoardId ClassName ConsoleName DeviceName PlaceName TagName }
+names! {
+    "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$": ActionName ClassName ConsoleName DeviceName PlaceName TagName
+}
+names! {
+    "^([A-Za-z0-9][A-Za-z0-9._-]{0,63}|chip:[A-Za-z0-9][A-Za-z0-9._+-]{0,58})$": BoardId
+}
 
 /// A word out of a closed list.
 pub trait Choice: Copy + 'static {

@@ -38,6 +38,10 @@ impl<'a> Elf<'a> {
         Ok(Self { file: object::File::parse(bytes).map_err(broken)?, bytes })
     }
 
+    pub(super) fn file(&self) -> &object::File<'a> {
+        &self.file
+    }
+
     pub(super) fn architecture(&self) -> Architecture {
         self.file.architecture()
     }

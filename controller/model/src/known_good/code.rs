@@ -4,13 +4,15 @@
 use crate::profile::Arch;
 
 /// Returns the program for a processor family, in words of 32 bits. It runs at any address, and
-/// the words of [`layout`](super::layout) follow it.
+/// the words of [`layout`](super::layout) follow it. Empty for a family without one, which a
+/// profile is refused for.
 pub fn program(arch: Arch) -> &'static [u32] {
     match arch {
         Arch::Arm => CORTEX_M,
         Arch::Aarch64 => AARCH64,
         Arch::Riscv32 => RISCV32,
         Arch::Riscv64 => RISCV64,
+        Arch::Xtensa | Arch::Avr => &[],
     }
 }
 

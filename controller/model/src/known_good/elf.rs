@@ -15,6 +15,9 @@ pub(super) fn file(arch: Arch, start: u32, entry: u32, body: &[u8]) -> Vec<u8> {
         // EM_RISCV.
         Arch::Riscv32 => (false, 243, 0),
         Arch::Riscv64 => (true, 243, 0),
+        // EM_XTENSA and EM_AVR.
+        Arch::Xtensa => (false, 94, 0),
+        Arch::Avr => (false, 83, 0),
     };
     let (header, segment): (u16, u16) = if wide { (64, 56) } else { (52, 32) };
     let length = body.len() as u64;

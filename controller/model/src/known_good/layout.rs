@@ -14,7 +14,7 @@ const VECTORS: u32 = 16;
 fn vectors(arch: Arch) -> u32 {
     match arch {
         Arch::Arm => VECTORS * 4,
-        Arch::Aarch64 | Arch::Riscv32 | Arch::Riscv64 => 0,
+        Arch::Aarch64 | Arch::Riscv32 | Arch::Riscv64 | Arch::Xtensa | Arch::Avr => 0,
     }
 }
 

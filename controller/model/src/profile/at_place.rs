@@ -1,5 +1,6 @@
 //! A board as it is at a place: the consoles that can be reached there, and the checks that apply.
 
+use super::of_chip::usual_console;
 use super::{BoardProfile, CheckKind, ConsoleKind, ConsoleSpec, Deploy, HealthSpec};
 use crate::ConsoleName;
 use crate::rig_file::Place;
@@ -10,12 +11,17 @@ impl BoardProfile {
     /// A real board has the serial ports that the place has something for, and behind a debug
     /// probe the RTT consoles and semihosting. An RTT console of channel 0 is added where the
     /// profile has none, so that any board works out of the box; before semihosting, which stops
-    /// the core and which few programs use. An emulated board that a virtual probe deploys has
+    /// the core and which few programs use. A board that is a chip without a profile has the serial
+    /// ports that the place names. An emulated board that a virtual probe deploys has
     /// RTT and the emulator's own. Without a probe a target's rings are not read, so there are no
     /// RTT consoles then. Where no console would be left all stay: a board has at least one.
     pub fn at(&self, place: &Place) -> Self {
         let is_rtt = |console: &ConsoleSpec| console.kind == ConsoleKind::Rtt;
         let mut board = self.clone();
+        if self.id.chip().is_some() && !place.consoles.is_empty() {
+            let named = place.consoles.iter().map(|transport| transport.console.clone());
+            board.consoles = named.map(usual_console).collect();
+        }
         let has_probe = match place.is_emulated() {
             true => self.deploy_at(place) == Some(Deploy::Probe),
             false => place.has_probe(),
@@ -25,7 +31,7 @@ impl BoardProfile {
             ConsoleKind::Semihosting => has_probe || place.is_emulated(),
             ConsoleKind::Uart => place.is_emulated() || place.console(&console.name).is_some(),
         };
-        if has_probe || self.consoles.iter().any(reached) {
+        if has_probe || board.consoles.iter().any(reached) {
             board.consoles.retain(reached);
         }
         if has_probe && !board.consoles.iter().any(is_rtt) {

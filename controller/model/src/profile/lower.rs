@@ -12,7 +12,7 @@ use super::raw::{
 use super::{
     BoardProfile, BootStage, ConsoleKind, ConsoleSpec, DebugSpec, Deploy, Emulation, FaultSets,
     FaultSignature, FlashCommand, HealthSpec, KnownGoodSpec, Limits, MemoryKind, MemoryRegion,
-    Quirks, SendReady, StageProbe,
+    Quirks, SendReady, StageProbe, USUAL_BAUD, usb,
 };
 use crate::Problems;
 use crate::document::{Findings, Located, document_schema, open};
@@ -20,9 +20,6 @@ use crate::recovery::Recovery;
 
 const KIND: &str = "board profile";
 const VERSION: u32 = 1;
-
-/// What most firmware and most boot loaders use.
-const DEFAULT_BAUD: u32 = 115_200;
 
 impl BoardProfile {
     /// Reads a profile. `origin` says where the text came from: a path, or `built-in NAME`.
@@ -82,6 +79,9 @@ fn lower(raw: RawProfile, origin: &str, sets: &FaultSets) -> Option<BoardProfile
         id: raw.id?.value,
         title: raw.title?.value,
         arch: raw.arch?.value,
+        status: raw.status.map(|status| status.value),
+        sources: values(raw.sources, Some)?,
+        usb: values(raw.usb, usb::lower)?,
         chip: raw.chip.map(|chip| chip.value),
         features: values(raw.features, |feature| Some(feature.0.to_owned()))?
             .into_iter()
@@ -89,7 +89,7 @@ fn lower(raw: RawProfile, origin: &str, sets: &FaultSets) -> Option<BoardProfile
         consoles: values(raw.console, |console| {
             let kind = console.kind?.value;
             let baud = match kind {
-                ConsoleKind::Uart => value_or(console.baud, DEFAULT_BAUD),
+                ConsoleKind::Uart => value_or(console.baud, USUAL_BAUD),
                 ConsoleKind::Semihosting | ConsoleKind::Rtt => 0,
             };
             let channel = value_or(console.channel, 0);

@@ -11,20 +11,23 @@ mod fault_sets;
 mod health;
 pub(crate) mod limits;
 mod lower;
+mod of_chip;
 pub(crate) mod placeholder;
 mod raw;
 mod types;
+mod usb;
 
 pub(crate) use deploy::FLASH_TIMEOUT;
 pub use deploy::{Deploy, DeployMethod, DeployPart, FlashCommand, deploy_parts};
 pub use fault_sets::{FaultSetText, FaultSets};
 pub use health::{CheckKind, HealthSpec};
+pub(crate) use of_chip::USUAL_BAUD;
 pub use placeholder::{ArgPart, PlaceholderError, arg_parts};
 pub use raw::FEATURES;
 pub use types::{
     Arch, BoardProfile, BootStage, ConsoleKind, ConsoleSpec, DebugCore, DebugSpec, Emulation,
-    FaultSignature, FaultText, FlashModel, KnownGoodSpec, Limits, MemoryKind, MemoryRegion, Quirks,
-    SendReady, StageProbe,
+    FaultSignature, FaultText, FlashModel, KnownGoodSpec, Limits, MemoryKind, MemoryRegion,
+    ProfileStatus, Quirks, SendReady, StageProbe, UsbDevice,
 };
 
 #[cfg(test)]

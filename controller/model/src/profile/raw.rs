@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::document::{ByteSize, Choice, FromToml, Located, Node, did_you_mean};
 use crate::pattern::Pattern;
 use crate::profile::{
-    Arch, CheckKind, ConsoleKind, DebugCore, DeployMethod, FlashModel, MemoryKind,
+    Arch, CheckKind, ConsoleKind, DebugCore, DeployMethod, FlashModel, MemoryKind, ProfileStatus,
 };
 use crate::recovery::RecoveryStep;
 use crate::toml_table;
@@ -22,6 +22,13 @@ toml_table! {
         id: BoardId = required,
         /// Name of the board for people.
         title: String = required,
+        /// What was proven of the profile: "data-sheet" (its facts are taken from documents),
+        /// "emulated" or "hardware" (firmware was run there).
+        status: ProfileStatus = optional,
+        /// Where its facts come from: documents by number and section, target descriptions.
+        sources: Vec<Located<String>> = optional,
+        /// USB devices on the board, by which `jig discover` recognises it.
+        usb: Vec<Located<RawUsb>> = optional,
         /// Processor family an image must be built for.
         arch: Arch = required,
         /// Chip, by the name probe-rs knows it by.
@@ -55,6 +62,18 @@ toml_table! {
         health: RawHealth = optional,
         /// Fault signatures of this board alone.
         fault: Vec<Located<RawFault>> = optional,
+    }
+
+    /// A USB device on the board: its debug probe, or the bridge to a serial port of its chip.
+    pub(super) struct RawUsb {
+        /// Vendor and product, four hex digits each: "0d28:0204"; "1366:*" for all of a vendor.
+        id: String = required,
+        /// What the serial number of the board's device begins with, one of these; any if missing.
+        serials: Vec<Located<String>> = optional,
+        /// Whether it is a debug probe on the chip; false if missing.
+        probe: bool = optional,
+        /// The console that its first serial port carries; none if missing.
+        console: ConsoleName = optional,
     }
 
     /// How the rig is recovered.

@@ -24,6 +24,10 @@ pub enum Arch {
     Riscv32,
     /// 64-bit RISC-V.
     Riscv64,
+    /// Xtensa, as in the ESP32.
+    Xtensa,
+    /// 8-bit AVR.
+    Avr,
 }
 
 impl Choice for Arch {
@@ -33,19 +37,28 @@ impl Choice for Arch {
         ("aarch64", Self::Aarch64),
         ("riscv32", Self::Riscv32),
         ("riscv64", Self::Riscv64),
+        ("xtensa", Self::Xtensa),
+        ("avr", Self::Avr),
     ];
 }
 
 impl Arch {
+    /// Returns the family that an ELF file for a machine is built for, if boards have it.
+    pub fn of(machine: object::Architecture) -> Option<Self> {
+        Some(match machine {
+            object::Architecture::Arm => Self::Arm,
+            object::Architecture::Aarch64 => Self::Aarch64,
+            object::Architecture::Riscv32 => Self::Riscv32,
+            object::Architecture::Riscv64 => Self::Riscv64,
+            object::Architecture::Xtensa => Self::Xtensa,
+            object::Architecture::Avr => Self::Avr,
+            _ => return None,
+        })
+    }
+
     /// Tells whether an image for the given ELF machine runs on it.
     pub fn runs(self, machine: object::Architecture) -> bool {
-        matches!(
-            (self, machine),
-            (Self::Arm, object::Architecture::Arm)
-                | (Self::Aarch64, object::Architecture::Aarch64)
-                | (Self::Riscv32, object::Architecture::Riscv32)
-                | (Self::Riscv64, object::Architecture::Riscv64)
-        )
+        Self::of(machine) == Some(self)
     }
 
     /// Returns the stable text form.
@@ -55,6 +68,8 @@ impl Arch {
             Self::Aarch64 => "aarch64",
             Self::Riscv32 => "riscv32",
             Self::Riscv64 => "riscv64",
+            Self::Xtensa => "xtensa",
+            Self::Avr => "avr",
         }
     }
 }
@@ -323,6 +338,66 @@ pub struct Limits {
     pub silence: Duration,
 }
 
+/// What was proven of a profile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProfileStatus {
+    /// Its facts were taken from documents, and nothing was run.
+    DataSheet,
+    /// Firmware was run on an emulation of the board.
+    Emulated,
+    /// Firmware was run on the board.
+    Hardware,
+}
+
+impl Choice for ProfileStatus {
+    const WHAT: &'static str = "status of a profile";
+    const CHOICES: &'static [(&'static str, Self)] = &[
+        ("data-sheet", Self::DataSheet),
+        ("emulated", Self::Emulated),
+        ("hardware", Self::Hardware),
+    ];
+}
+
+impl ProfileStatus {
+    /// Returns the stable text form.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::DataSheet => "data-sheet",
+            Self::Emulated => "emulated",
+            Self::Hardware => "hardware",
+        }
+    }
+}
+
+/// A USB device on a board: its debug probe, or the bridge to a serial port of its chip.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct UsbDevice {
+    /// Vendor.
+    pub vendor: u16,
+    /// Product; any of the vendor's if missing.
+    pub product: Option<u16>,
+    /// What its serial number begins with, one of these; any serial number if empty.
+    pub serials: Vec<String>,
+    /// Whether it is a debug probe on the chip.
+    pub probe: bool,
+    /// The console that its first serial port carries.
+    pub console: Option<ConsoleName>,
+}
+
+impl UsbDevice {
+    /// Tells whether an attached device is one of these.
+    pub fn is(&self, vendor: u16, product: u16, serial: Option<&str>) -> bool {
+        let begins = |known: &String| {
+            let head = serial.and_then(|serial| serial.get(..known.len()));
+            head.is_some_and(|head| head.eq_ignore_ascii_case(known))
+        };
+        self.vendor == vendor
+            && self.product.is_none_or(|own| own == product)
+            && (self.serials.is_empty() || self.serials.iter().any(begins))
+    }
+}
+
 /// What a kind of board is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct BoardProfile {
@@ -330,6 +405,12 @@ pub struct BoardProfile {
     pub id: BoardId,
     /// Its name for people.
     pub title: String,
+    /// What was proven of the profile, if it says so.
+    pub status: Option<ProfileStatus>,
+    /// Where its facts come from.
+    pub sources: Vec<String>,
+    /// USB devices on the board, by which an attached one is recognised.
+    pub usb: Vec<UsbDevice>,
     /// Its processor family.
     pub arch: Arch,
     /// Its chip, by the name probe-rs knows it by.

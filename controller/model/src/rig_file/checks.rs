@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use super::known_boards::KnownBoards;
 use super::power::{Devices, RawPlacePower, SenseWord, check_outlet, sense_word};
 use super::raw::{RawEmulator, RawPlace, RawProbe};
 use super::{EmulatorDeploy, console_transports, flasher, reset};
-use crate::document::{Findings, Located, did_you_mean};
+use crate::document::{Findings, Located};
 use crate::profile::checks::emulator_args;
 use crate::profile::{ArgPart, BoardProfile, Deploy, arg_parts};
 
@@ -16,7 +17,7 @@ const SPEED_RANGE: std::ops::RangeInclusive<u32> = 1..=100_000;
 pub(super) fn run(
     place: &Located<RawPlace>,
     devices: &Devices,
-    profiles: &[BoardProfile],
+    boards: KnownBoards<'_>,
     findings: &Findings,
 ) {
     some_part(place, findings);
@@ -26,18 +27,8 @@ pub(super) fn run(
         check_outlet(power, devices, findings);
         absent_sense(place, &power.value, findings);
     }
-    let profile = place.board.as_ref().and_then(|board| {
-        let found = profiles.iter().find(|profile| profile.id == board.value);
-        if found.is_none() {
-            findings.add(
-                "rig::unknown-board",
-                board.at(),
-                format!("there is no board profile {:?}", board.value.as_str()),
-                did_you_mean(board.value.as_str(), profiles.iter().map(|p| p.id.as_str())),
-            );
-        }
-        found
-    });
+    let board = place.board.as_ref().and_then(|board| boards.find(board, findings));
+    let profile = board.as_deref();
     if let Some(emulator) = &place.emulator {
         args(&emulator.value, findings);
         if let Some(profile) = profile {
@@ -166,7 +157,12 @@ fn emulable(place: &RawPlace, profile: &BoardProfile, findings: &Findings) {
         "rig::not-emulable",
         board.at(),
         format!("board {:?} cannot be emulated", board.value.as_str()),
-        format!("add `[emulation]` to {}, or bind another board", profile.origin),
+        match profile.id.chip() {
+            Some(chip) => {
+                format!("write a profile with `[emulation]`: jig profile new --chip {chip}")
+            }
+            None => format!("add `[emulation]` to {}, or bind another board", profile.origin),
+        },
     );
 }
 

@@ -210,6 +210,8 @@ fn on_the_board(name: &Located<ConsoleName>, profile: &BoardProfile, findings: &
             let help = "only consoles of kind \"uart\" have one: the probe carries the others";
             findings.add("rig::console-kind", name.at(), message, help);
         }
+        // Nothing else says which consoles a chip without a profile has.
+        None if profile.id.chip().is_some() => {}
         None => findings.add(
             "rig::unknown-console",
             name.at(),

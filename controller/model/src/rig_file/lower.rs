@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::known_boards::KnownBoards;
 use super::power::Devices;
 use super::raw::{RawCanary, RawEmulator, RawHub, RawPlace, RawProbe, RawRig, RawRuns};
 use super::{
@@ -12,6 +13,7 @@ use super::{
     capture, checks, console_transports, flasher, leases, power, reset,
 };
 use crate::access::AccessRule;
+use crate::chip::{ChipSource, NoChips};
 use crate::document::{Findings, Located, document_schema, open};
 use crate::lease::LeasePolicy;
 use crate::power::{PowerDevice, RawPower, SECRET};
@@ -76,13 +78,26 @@ impl Rig {
         files: impl IntoIterator<Item = RigText<'a>>,
         profiles: &[BoardProfile],
     ) -> Result<Self, Vec<Problems>> {
+        Self::parse_with(files, profiles, &NoChips)
+    }
+
+    /// Reads a rig as [`Rig::parse`] does; places may name chips, too, as `chip:NAME`.
+    ///
+    /// # Errors
+    /// Every problem of every file.
+    pub fn parse_with<'a>(
+        files: impl IntoIterator<Item = RigText<'a>>,
+        profiles: &[BoardProfile],
+        chips: &dyn ChipSource,
+    ) -> Result<Self, Vec<Problems>> {
+        let boards = KnownBoards { profiles, chips };
         let files: Vec<RigText<'_>> = files.into_iter().collect();
         let devices = all_devices(&files);
         let mut rig = Self::default();
         let mut earlier = Earlier::default();
         let mut problems = Vec::new();
         for file in files {
-            match parse_file(file, &devices, profiles, &mut earlier) {
+            match parse_file(file, &devices, boards, &mut earlier) {
                 Ok(LoweredFile { places, power, hubs, runs, capture, leases, access }) => {
                     rig.access.rules.extend(access);
                     rig.places.extend(places);
@@ -130,7 +145,7 @@ fn without_secrets(mut problems: Problems) -> Problems {
 fn parse_file(
     RigText { origin, text }: RigText<'_>,
     devices: &Devices,
-    profiles: &[BoardProfile],
+    boards: KnownBoards<'_>,
     earlier: &mut Earlier,
 ) -> Result<LoweredFile, Problems> {
     let findings = Findings::new();
@@ -156,7 +171,7 @@ fn parse_file(
             .into_iter()
             .map(|place| {
                 check_name(&place.value, origin, earlier, &findings);
-                checks::run(&place, devices, profiles, &findings);
+                checks::run(&place, devices, boards, &findings);
                 console_transports::claim(
                     &place.value,
                     (origin, text),
@@ -227,6 +242,11 @@ fn once<T>(
 
 fn check_name(place: &RawPlace, origin: &str, earlier: &mut Earlier, findings: &Findings) {
     let Some(name) = &place.name else { return };
+    if name.value.chip().is_some() {
+        let message = "a place cannot be named as a chip is";
+        let help = "give it a name of its own, such as \"bench-1\", and the chip in `board`";
+        findings.add("rig::place-name", name.at(), message, help);
+    }
     match earlier.places.get(&name.value) {
         Some(other) => findings.add(
             "rig::place-twice",

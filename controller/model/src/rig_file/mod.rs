@@ -14,6 +14,7 @@ mod checks;
 mod console_transports;
 mod deploy_at;
 mod flasher;
+mod known_boards;
 mod leases;
 mod lower;
 mod parts;

@@ -143,10 +143,29 @@ impl ProbePart {
         self.selector.splitn(3, ':').nth(2).filter(|serial| !serial.is_empty())
     }
 
+    /// Tells whether a selector may mean this probe: the same kind, and no other serial number.
+    pub fn may_mean(&self, selector: &str) -> bool {
+        let (own, other) = (selector_parts(&self.selector), selector_parts(selector));
+        let same_kind = own.0.is_some() && own.0 == other.0;
+        let serials = own.1.zip(other.1);
+        same_kind && serials.is_none_or(|(one, other)| one.eq_ignore_ascii_case(other))
+    }
+
     /// Tells whether the probe is one that a program offers by a socket, not by USB.
     pub fn is_served(&self) -> bool {
         self.serial().is_some_and(|at| at.starts_with("unix:") || at.starts_with("tcp:"))
     }
+}
+
+/// Splits a selector into vendor and product, and the serial number if there is one.
+fn selector_parts(selector: &str) -> (Option<(u16, u16)>, Option<&str>) {
+    let mut parts = selector.splitn(3, ':');
+    let vendor = parts.next().and_then(|text| u16::from_str_radix(text, 16).ok());
+    let product = parts.next().and_then(|text| {
+        let id = text.split_once('-').map_or(text, |(id, _)| id);
+        u16::from_str_radix(id, 16).ok()
+    });
+    (vendor.zip(product), parts.next().filter(|serial| !serial.is_empty()))
 }
 
 /// What resets the board of a place, where the place says so.

@@ -24,6 +24,22 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// The built-in chips. Reading them takes a tenth of a second, and they never change.
 static BUILT_IN: LazyLock<Registry> = LazyLock::new(Registry::from_builtin_families);
 
+/// Returns the built-in chips.
+pub(crate) fn built_in() -> &'static Registry {
+    &BUILT_IN
+}
+
+/// Finds a chip by its name.
+pub(crate) fn target_named(registry: &Registry, name: &str) -> Result<Target, ProbeError> {
+    registry.get_target_by_name(name).map_err(|error| {
+        let error = Error::ChipNotFound(error);
+        match translate::attach(&error, registry, Some(name)) {
+            Some(known) => known,
+            None => translate::failed("reading the chip description", error),
+        }
+    })
+}
+
 /// Attaches. Runs on the worker's thread.
 pub(crate) fn attach(
     source: &mut Resolved,
@@ -46,14 +62,7 @@ pub(crate) fn attach(
     // A name that is not known is no reason to touch the probe.
     let target = match target {
         TargetSelector::Unspecified(name) => {
-            let target = registry.get_target_by_name(&name).map_err(|error| {
-                let error = Error::ChipNotFound(error);
-                match translate::attach(&error, registry, Some(&name)) {
-                    Some(known) => known,
-                    None => translate::failed("reading the chip description", error),
-                }
-            })?;
-            TargetSelector::Specified(patient(target))
+            TargetSelector::Specified(patient(target_named(registry, &name)?))
         }
         other => other,
     };

@@ -41,7 +41,9 @@ mod target_memory;
 mod tests;
 mod translate;
 
-pub use flash::Cancel;
+pub(crate) use attach::built_in;
+pub(crate) use flash::algorithm;
+pub use flash::{Cancel, check_flashable};
 pub use handle::{Leave, ProbeHandle};
 pub use options::{
     AttachMode, AttachOptions, Attached, ChipMemoryKind, ChipRegion, options_from_env,
@@ -49,3 +51,4 @@ pub use options::{
 pub(crate) use selector::Address;
 pub(crate) use source::OpenProbe;
 pub use source::{Opener, ProbeSource};
+pub(crate) use translate::nearest;

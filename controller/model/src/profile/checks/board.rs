@@ -38,7 +38,11 @@ fn stem(origin: &str) -> Option<&str> {
 }
 
 pub(super) fn id_is_the_file_name(subject: &Subject<'_>, check: &'static str) {
-    if let (Some(id), Some(stem)) = (&subject.raw.id, stem(subject.origin))
+    if let Some(id) = subject.raw.id.as_ref().filter(|id| id.value.chip().is_some()) {
+        let message = "a profile cannot be named as a chip is";
+        let help = "give the board a name of its own, such as \"my-board\", and the chip in `chip`";
+        subject.findings.add(check, id.at(), message, help);
+    } else if let (Some(id), Some(stem)) = (&subject.raw.id, stem(subject.origin))
         && id.value.as_str() != stem
     {
         let message = format!("the id is {:?}, but the file is called {stem:?}", id.value.as_str());

@@ -2,6 +2,7 @@
 
 use super::Subject;
 use crate::document::Located;
+use crate::profile::Arch;
 use crate::profile::raw::RawKnownGood;
 
 /// Memory that the image needs, with room for a long list of writes.
@@ -17,6 +18,12 @@ pub(super) fn start_lies_in_memory(subject: &Subject<'_>, check: &'static str) {
     let Some(start) = subject.known_good().and_then(|spec| spec.value.start.as_ref()) else {
         return;
     };
+    let arch = subject.raw.arch.as_ref().map(|arch| arch.value);
+    if let Some(arch @ (Arch::Xtensa | Arch::Avr)) = arch {
+        let message = format!("there is no known-good image for arch \"{arch}\"");
+        subject.findings.add(check, start.at(), message, "remove `[emulation.known_good]`");
+        return;
+    }
     let first = u64::from(start.value);
     let regions = subject.raw.memory.iter().flat_map(|list| &list.value);
     let holds = |start: u64, size: u64| {

@@ -42,6 +42,7 @@ pub(super) const CHECKS: &[(&str, Check)] = &[
     ("profile::memory-size", board::memory_has_a_size),
     ("profile::memory-overlap", board::memory_does_not_overlap),
     ("profile::no-ram", board::memory_has_ram),
+    ("profile::usb", super::usb::devices_are_sound),
     ("profile::no-console", board::a_console_exists),
     ("profile::console-name", board::console_names_are_unique),
     ("profile::baud", board::baud_rates_are_sane),

@@ -75,7 +75,7 @@ impl FlashMap {
             MemoryRegion::Nvm(flash) => Some(Area {
                 range: flash.range.clone(),
                 core: core(&flash.cores),
-                kind: algorithm(flash, target)
+                kind: algorithm(flash, &target.flash_algorithms)
                     .map_or(AreaKind::NoAlgorithm, |raw| AreaKind::Flash(Flash::of(raw))),
                 is_alias: flash.is_alias,
             }),
@@ -180,7 +180,10 @@ impl Area {
 }
 
 /// Chooses among the algorithms of a region as probe-rs does: the only one, or the default.
-fn algorithm<'a>(region: &NvmRegion, target: &'a Target) -> Option<&'a RawFlashAlgorithm> {
+pub(crate) fn algorithm<'a>(
+    region: &NvmRegion,
+    algorithms: &'a [RawFlashAlgorithm],
+) -> Option<&'a RawFlashAlgorithm> {
     let core = region.cores.first()?;
     let serves = |algorithm: &&RawFlashAlgorithm| {
         let range = &algorithm.flash_properties.address_range;
@@ -188,7 +191,7 @@ fn algorithm<'a>(region: &NvmRegion, target: &'a Target) -> Option<&'a RawFlashA
             && region.range.end <= range.end
             && (algorithm.cores.is_empty() || algorithm.cores.contains(core))
     };
-    let all: Vec<&RawFlashAlgorithm> = target.flash_algorithms.iter().filter(serves).collect();
+    let all: Vec<&RawFlashAlgorithm> = algorithms.iter().filter(serves).collect();
     match all.as_slice() {
         [only] => Some(only),
         several => {

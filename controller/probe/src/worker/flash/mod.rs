@@ -27,16 +27,28 @@ pub use self::cancel::Cancel;
 pub(crate) use self::cancel::{FlashStop, Interest};
 pub(crate) use self::erase::erase;
 use self::loader::Written;
+pub(crate) use self::memory_map::algorithm;
 use self::memory_map::{AreaKind, FlashMap};
 use self::phases::Phases;
 pub(crate) use self::phases::ProgressSink;
 use self::plan::{Block, FlashPlan, batches, plan};
+use super::attach::{built_in, target_named};
 use super::open_session::{OpenSession, WorkerPulse};
 use super::translate;
 use crate::{FlashLeft, FlashPhase, FlashReport, FlashRequest, Payload, ProbeError, ResetInto};
 
 /// How much is read between two reports of progress.
 const STEP: usize = 4 * 1024;
+
+/// Checks that a payload can be written to a chip, as far as the built-in description of the chip
+/// tells; without a look at any hardware.
+///
+/// # Errors
+/// The chip is not known, has no memory there, or no flash algorithm for it.
+pub fn check_flashable(chip: &str, payload: &Payload) -> Result<(), ProbeError> {
+    let target = target_named(built_in(), chip)?;
+    plan(payload, &[], &FlashMap::of(&target)).map(drop)
+}
 
 /// Flashes.
 pub(crate) fn flash(

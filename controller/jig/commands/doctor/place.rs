@@ -1,0 +1,228 @@
+//! What keeps this user from using one place: rights, other programs, devices that are not there.
+//!
+//! Opens no device: looks at nodes, their groups and the processes that have them open.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use jig_drivers::serial::port_user;
+use jig_lab::Catalogue;
+use jig_model::PlaceName;
+use jig_model::rig_file::{ConsoleTransport, Endpoint, ProbePart};
+use jig_probe::{ProbeInfo, list_probes_now};
+use nix::unistd::{AccessFlags, Gid, Group, access};
+
+use super::{DoctorFinding, DoctorLevel};
+use crate::failure::{Failure, chain};
+
+/// Looks at the devices of a place.
+pub(super) fn look(catalogue: &Catalogue, name: &PlaceName) -> Result<Vec<DoctorFinding>, Failure> {
+    let (place, _) = catalogue.place(name)?;
+    let mut findings: Vec<DoctorFinding> = place.consoles.iter().filter_map(console).collect();
+    if let Some(bound) = place.probe.as_ref().filter(|probe| !probe.is_served()) {
+        findings.push(match list_probes_now() {
+            Ok(attached) => probe(bound, &attached),
+            Err(error) => {
+                let fix = "plug the probes in again, one after the other: jig probes";
+                DoctorFinding::bad("probe", DoctorLevel::Missing, chain(&error), fix)
+            }
+        });
+    }
+    if findings.is_empty() {
+        let found = "it has neither a serial port of this host nor a debug probe";
+        findings.push(DoctorFinding::ok(format!("place {name}"), found));
+    }
+    Ok(findings)
+}
+
+fn console(transport: &ConsoleTransport) -> Option<DoctorFinding> {
+    let Endpoint::Tty(path) = &transport.end else { return None };
+    let check = format!("console {}", transport.console);
+    Some(tty(&check, Path::new(path), &TtyState::of(Path::new(path))))
+}
+
+/// What is known of a serial port without opening it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum TtyState {
+    /// There is no such node.
+    Absent,
+    /// This user may not open it; the group that may, if it has a name.
+    Forbidden { device: PathBuf, group: Option<String> },
+    /// A process has it open: its name and id.
+    Used(String),
+    /// It can be opened.
+    Free,
+}
+
+impl TtyState {
+    fn of(path: &Path) -> Self {
+        let (Ok(meta), Ok(device)) = (fs::metadata(path), fs::canonicalize(path)) else {
+            return Self::Absent;
+        };
+        if access(path, AccessFlags::R_OK | AccessFlags::W_OK).is_err() {
+            let group = Group::from_gid(Gid::from_raw(meta.gid())).ok().flatten();
+            return Self::Forbidden { device, group: group.map(|group| group.name) };
+        }
+        port_user(path).map_or(Self::Free, Self::Used)
+    }
+}
+
+fn tty(check: &str, path: &Path, state: &TtyState) -> DoctorFinding {
+    let shown = path.display();
+    let bad =
+        |found: String, fix: String| DoctorFinding::bad(check, DoctorLevel::Missing, found, fix);
+    match state {
+        TtyState::Absent => bad(
+            format!("there is no {shown}"),
+            "plug the adapter in, or correct `tty`: jig discover".to_owned(),
+        ),
+        TtyState::Forbidden { device, group: Some(group) } if group != "root" => bad(
+            format!(
+                "this user may not open {shown}: {} belongs to group {group}",
+                device.display()
+            ),
+            format!("sudo usermod -aG {group} $USER   # then log in again"),
+        ),
+        TtyState::Forbidden { device, .. } => bad(
+            format!("this user may not open {shown}: {} belongs to root alone", device.display()),
+            format!("sudo chgrp dialout {0} && sudo chmod g+rw {0}", device.display()),
+        ),
+        TtyState::Used(by) if by.starts_with("ModemManager ") => bad(
+            format!("{by} has {shown} open, as it does with every new port"),
+            "sudo systemctl disable --now ModemManager".to_owned(),
+        ),
+        // The capture service lends its ports.
+        TtyState::Used(by) if by.starts_with("jig ") => {
+            DoctorFinding::ok(check, format!("{shown}, in use by {by}"))
+        }
+        TtyState::Used(by) => bad(format!("{by} has {shown} open"), end(by)),
+        TtyState::Free => DoctorFinding::ok(check, shown.to_string()),
+    }
+}
+
+fn probe(bound: &ProbePart, attached: &[ProbeInfo]) -> DoctorFinding {
+    let selector = &bound.selector;
+    let bad =
+        |found: String, fix: String| DoctorFinding::bad("probe", DoctorLevel::Missing, found, fix);
+    let meant: Vec<&ProbeInfo> =
+        attached.iter().filter(|probe| bound.may_mean(&probe.selector)).collect();
+    match meant.as_slice() {
+        [] => {
+            let present: Vec<&str> = attached.iter().map(|probe| probe.selector.as_str()).collect();
+            let present = match present.is_empty() {
+                true => "none is attached".to_owned(),
+                false => format!("there are {}", present.join(", ")),
+            };
+            let fix = "plug it in, or correct `selector`: jig probes".to_owned();
+            bad(format!("there is no probe {selector}; {present}"), fix)
+        }
+        [one] if !one.accessible => {
+            bad(format!("this user may not open {selector}"), rule(selector))
+        }
+        [one] => match &one.holder {
+            Some(by) if by.starts_with("jig ") => {
+                DoctorFinding::ok("probe", format!("{selector}, in use by {by}"))
+            }
+            Some(by) => bad(format!("{by} has probe {selector} open"), end(by)),
+            None => DoctorFinding::ok("probe", format!("{selector} ({})", one.name)),
+        },
+        several => {
+            let names: Vec<&str> = several.iter().map(|probe| probe.selector.as_str()).collect();
+            let fix = "write the serial number behind `selector`; without one, unplug one of them";
+            bad(format!("{selector} means {}", names.join(", ")), fix.to_owned())
+        }
+    }
+}
+
+/// Returns the command that lets users of this host open a USB device.
+fn rule(selector: &str) -> String {
+    let mut parts = selector.splitn(3, ':');
+    let vendor = parts.next().unwrap_or_default();
+    let product = parts.next().unwrap_or_default();
+    let product = product.split_once('-').map_or(product, |(id, _)| id);
+    format!(
+        "echo 'ATTRS{{idVendor}}==\"{vendor:0>4}\", ATTRS{{idProduct}}==\"{product:0>4}\", \
+         MODE=\"0660\", GROUP=\"plugdev\", TAG+=\"uaccess\"' \
+         | sudo tee /etc/udev/rules.d/70-jig-{vendor:0>4}-{product:0>4}.rules \
+         && sudo udevadm control --reload && sudo udevadm trigger"
+    )
+}
+
+/// Returns the command that ends a program, named as `NAME (pid N)`.
+fn end(by: &str) -> String {
+    let pid = by.rsplit_once("pid ").and_then(|(_, rest)| rest.trim_end_matches(')').parse().ok());
+    match pid {
+        Some(pid) => {
+            let pid: u32 = pid;
+            format!("close it, or: kill {pid}")
+        }
+        None => "close it".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of_tty(state: &TtyState) -> (DoctorLevel, String) {
+        let finding = tty("console uart0", Path::new("/dev/serial/by-id/x"), state);
+        (finding.level, finding.fix.unwrap_or_default())
+    }
+
+    #[test]
+    fn each_obstacle_of_a_port_has_its_command() {
+        let device = PathBuf::from("/dev/ttyUSB0");
+        let forbidden = |group: &str| TtyState::Forbidden {
+            device: device.clone(),
+            group: Some(group.to_owned()),
+        };
+        for (state, fix) in [
+            (forbidden("dialout"), "sudo usermod -aG dialout $USER   # then log in again"),
+            (forbidden("root"), "sudo chgrp dialout /dev/ttyUSB0 && sudo chmod g+rw /dev/ttyUSB0"),
+            (
+                TtyState::Used("ModemManager (pid 7)".to_owned()),
+                "sudo systemctl disable --now ModemManager",
+            ),
+            (TtyState::Used("minicom (pid 4711)".to_owned()), "close it, or: kill 4711"),
+            (TtyState::Absent, "plug the adapter in, or correct `tty`: jig discover"),
+        ] {
+            assert_eq!(of_tty(&state), (DoctorLevel::Missing, fix.to_owned()), "{state:?}");
+        }
+        for state in [TtyState::Free, TtyState::Used("jig (pid 5)".to_owned())] {
+            assert_eq!(of_tty(&state).0, DoctorLevel::Ok, "{state:?}");
+        }
+    }
+
+    #[test]
+    fn the_state_of_a_port_is_seen_without_opening_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ttyX");
+        assert_eq!(TtyState::of(&path), TtyState::Absent);
+        fs::write(&path, "").unwrap();
+        assert_eq!(TtyState::of(&path), TtyState::Free);
+    }
+
+    #[test]
+    fn each_obstacle_of_a_probe_has_its_command() {
+        let bound = ProbePart { selector: "0483:374b".to_owned(), ..ProbePart::default() };
+        let attached = |serial: &str, accessible, holder: Option<&str>| ProbeInfo {
+            name: "STLink V2-1".to_owned(),
+            selector: format!("0483:374b:{serial}"),
+            kind: "ST-LINK".to_owned(),
+            port: None,
+            holder: holder.map(str::to_owned),
+            accessible,
+        };
+        let fix = |attached: &[ProbeInfo]| probe(&bound, attached).fix.unwrap_or_default();
+        assert!(fix(&[]).contains("jig probes"));
+        let rule = fix(&[attached("1", false, None)]);
+        assert!(rule.contains("ATTRS{idVendor}==\"0483\", ATTRS{idProduct}==\"374b\""), "{rule}");
+        assert!(rule.contains("/etc/udev/rules.d/70-jig-0483-374b.rules"), "{rule}");
+        let held = attached("1", true, Some("openocd (pid 99)"));
+        assert_eq!(fix(&[held]), "close it, or: kill 99");
+        let two = [attached("1", true, None), attached("2", true, None)];
+        assert!(fix(&two).contains("serial number"));
+        assert_eq!(probe(&bound, &two[..1]).level, DoctorLevel::Ok);
+    }
+}
