@@ -8,6 +8,7 @@ pub mod access;
 pub mod capture_service;
 pub mod cause;
 pub mod chip;
+mod chip_name;
 pub mod command;
 pub mod coverage;
 pub mod debug;
@@ -37,7 +38,7 @@ mod size;
 pub mod verdict;
 
 pub use cause::{Cause, VerdictKind};
-pub use chip::ChipName;
+pub use chip_name::ChipName;
 pub use diagnostic::{LocatedProblem, Problem, Problems};
 pub use event::{Purpose, RunEvent, StampedEvent};
 pub use fault::{Fault, chain};

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::chip::{CHIP_PREFIX, ChipName};
+use crate::chip_name::{CHIP_PREFIX, ChipName};
 
 /// Says why a name was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -216,5 +216,20 @@ mod tests {
         for bad in ["", ".", "..", "a/b", "-x", "é", "a b", &"x".repeat(65)] {
             assert!(bad.parse::<BoardId>().is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_chip_name_and_its_board_are_one_path_component() {
+        for good in ["STM32F411CEUx", "nRF52840_xxAA", "stm32wlxx_cm0+", "Cortex-M0+", "0"] {
+            let name: ChipName = good.parse().unwrap();
+            let board = BoardId::of_chip(&name);
+            assert_eq!((board.as_str(), board.chip()), (&*format!("chip:{good}"), Some(good)));
+            assert_eq!(board.as_str().parse::<BoardId>().unwrap(), board);
+        }
+        for bad in ["", "+", "a/b", "a:b", "..", "é", &"x".repeat(60)] {
+            assert!(bad.parse::<ChipName>().is_err(), "{bad}");
+            assert!(format!("chip:{bad}").parse::<BoardId>().is_err(), "{bad}");
+        }
+        assert_eq!("microbit".parse::<BoardId>().unwrap().chip(), None);
     }
 }

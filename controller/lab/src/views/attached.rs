@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use jig_drivers::discover::{HubFound, Roots, TtyFound, hubs, ttys};
-use jig_model::profile::{BoardProfile, UsbDevice};
+use jig_model::profile::{BoardProfile, OnboardUsb};
 use jig_model::{BoardId, ConsoleName, chain};
 use jig_probe::{ProbeInfo, list_probes};
 use serde::{Deserialize, Serialize};
@@ -54,7 +54,7 @@ fn candidates<'p>(
     probe: bool,
 ) -> Vec<CandidateBoard> {
     let found = profiles.filter_map(|profile| {
-        let is = |device: &&UsbDevice| device.is(vendor, product, serial);
+        let is = |device: &&OnboardUsb| device.is(vendor, product, serial);
         let device = profile.usb.iter().find(is).filter(|device| device.probe || !probe)?;
         let (board, title) = (profile.id.clone(), profile.title.clone());
         // A serial number tells more than an id that many boards have.

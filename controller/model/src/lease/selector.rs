@@ -1,4 +1,4 @@
-//! Which places would do: `bench-1`, `nrf52840dk`, or `arch=arm,tag=radio,has=probe`.
+//! Which places would do: `bench-1`, `my-board`, or `arch=arm,tag=radio,has=probe`.
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -27,7 +27,7 @@ pub use raw::FEATURES;
 pub use types::{
     Arch, BoardProfile, BootStage, ConsoleKind, ConsoleSpec, DebugCore, DebugSpec, Emulation,
     FaultSignature, FaultText, FlashModel, KnownGoodSpec, Limits, MemoryKind, MemoryRegion,
-    ProfileStatus, Quirks, SendReady, StageProbe, UsbDevice,
+    OnboardUsb, ProfileStatus, Quirks, SendReady, StageProbe,
 };
 
 #[cfg(test)]

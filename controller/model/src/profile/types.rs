@@ -372,7 +372,7 @@ impl ProfileStatus {
 
 /// A USB device on a board: its debug probe, or the bridge to a serial port of its chip.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct UsbDevice {
+pub struct OnboardUsb {
     /// Vendor.
     pub vendor: u16,
     /// Product; any of the vendor's if missing.
@@ -385,7 +385,7 @@ pub struct UsbDevice {
     pub console: Option<ConsoleName>,
 }
 
-impl UsbDevice {
+impl OnboardUsb {
     /// Tells whether an attached device is one of these.
     pub fn is(&self, vendor: u16, product: u16, serial: Option<&str>) -> bool {
         let begins = |known: &String| {
@@ -410,7 +410,7 @@ pub struct BoardProfile {
     /// Where its facts come from.
     pub sources: Vec<String>,
     /// USB devices on the board, by which an attached one is recognised.
-    pub usb: Vec<UsbDevice>,
+    pub usb: Vec<OnboardUsb>,
     /// Its processor family.
     pub arch: Arch,
     /// Its chip, by the name probe-rs knows it by.

@@ -1,6 +1,6 @@
 //! USB devices on a board: what must hold of them, and what they become.
 
-use super::UsbDevice;
+use super::OnboardUsb;
 use super::checks::Subject;
 use super::raw::RawUsb;
 use crate::document::{Located, did_you_mean};
@@ -57,10 +57,10 @@ pub(super) fn devices_are_sound(subject: &Subject<'_>, check: &'static str) {
 }
 
 /// Lowers what the checks have passed; `None` only where something was reported.
-pub(super) fn lower(raw: RawUsb) -> Option<UsbDevice> {
+pub(super) fn lower(raw: RawUsb) -> Option<OnboardUsb> {
     let (vendor, product) = numbers(&raw.id?.value)?;
     let serials = raw.serials.map(|list| list.value).unwrap_or_default();
-    Some(UsbDevice {
+    Some(OnboardUsb {
         vendor,
         product,
         serials: serials.into_iter().map(|text| text.value).collect(),

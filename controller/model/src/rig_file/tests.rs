@@ -592,3 +592,57 @@ fn slips_of_a_canary_are_found_in_their_place() {
         assert_eq!(found, [(check, caret.to_owned())], "{bad}");
     }
 }
+
+/// Knows one chip.
+struct OneChip;
+
+impl crate::chip::ChipSource for OneChip {
+    fn chip(
+        &self,
+        name: &crate::ChipName,
+    ) -> Result<crate::chip::ChipFacts, crate::chip::UnknownChip> {
+        if name.as_str() == "STM32F411CEUx" {
+            return Ok(crate::chip::ChipFacts {
+                name: name.to_string(),
+                family: "STM32F4 Series".to_owned(),
+                arch: crate::profile::Arch::Arm,
+                packages: Vec::new(),
+                cores: Vec::new(),
+                memory: Vec::new(),
+            });
+        }
+        let nearest = vec!["STM32F411CEUx".to_owned()];
+        Err(crate::chip::UnknownChip { name: name.to_string(), nearest, several: false })
+    }
+}
+
+const ON_A_CHIP: &str = r#"
+version = 1
+[[place]]
+name = "bench"
+board = "chip:STM32F411CEUx"
+console = [{ name = "shell", tty = "/dev/ttyACM0" }]
+probe = { selector = "0483:3748" }
+"#;
+
+#[test]
+fn a_chip_is_a_board_without_a_profile() {
+    let parse = |text: &str| Rig::parse_with([RigText { origin: "rig.toml", text }], &[], &OneChip);
+    let rig = parse(ON_A_CHIP).unwrap();
+    assert_eq!(rig.places[0].board.chip(), Some("STM32F411CEUx"));
+    for (good, bad, check, help) in [
+        ("STM32F411CEUx", "STM32F411CEUy", "rig::unknown-chip", "did you mean STM32F411CEUx?"),
+        ("\"bench\"", "\"chip:bench\"", "rig::place-name", "name of its own"),
+        ("chip:STM32F411CEUx", "chip:a/b", "document::bad-name", "file names"),
+        ("probe = {", "emulator = {}\n#", "rig::not-emulable", "jig profile new --chip"),
+    ] {
+        assert!(ON_A_CHIP.contains(good), "{good}");
+        let problems = parse(&ON_A_CHIP.replacen(good, bad, 1)).unwrap_err();
+        let found = problems[0].list.iter().find(|problem| problem.check == check);
+        let found = found.unwrap_or_else(|| panic!("{bad}: {}", problems[0]));
+        assert!(found.help.contains(help), "{bad}: {}", found.help);
+    }
+    // Where nothing knows chips, none is known.
+    let text = RigText { origin: "rig.toml", text: ON_A_CHIP };
+    assert_eq!(Rig::parse([text], &[]).unwrap_err()[0].list[0].check, "rig::unknown-chip");
+}
