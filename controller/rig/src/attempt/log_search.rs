@@ -19,7 +19,7 @@ use super::awaited_line::{AwaitedLine, distinct_pattern};
 use super::begins_again::{BootOutput, EndOf};
 use super::drain::{complete_line, shows_line};
 use super::error::AttemptError;
-use super::failed_results::{KnownLines, failed_result, quoted};
+use super::failed_results::{KnownLines, failed_result, quoted, refusal};
 use super::rejected_text::rejected_text;
 use super::result_like::result_like;
 use crate::console::{FaultReasons, LogError, PatternSet};
@@ -51,6 +51,8 @@ pub(super) struct LogSearch {
     pub(super) spelled: Vec<ByteRange>,
     /// What the pattern of the last of them matched.
     pub(super) matched: Option<ByteRange>,
+    /// Where in each log the plan began to send.
+    pub(super) sent: BTreeMap<String, u64>,
     /// Crashes that the firmware expected.
     pub(super) excused: Vec<ByteRange>,
     /// Where what the plan waits for ends: the log, and the offset.
@@ -352,7 +354,14 @@ impl LogSearch {
         let SearchedConsole { file, judged, read: lines } = console;
         let (spelled, excused) = (spans(&self.spelled, console), spans(&self.excused, console));
         let known = KnownLines { read: lines, spelled: &spelled, excused: &excused, allowed };
-        let found = read(&self.run, file, |log| failed_result(log, judged.clone(), &known))?;
+        let sent = self.sent.get(file).map(|&at| at.max(judged.start)..judged.end);
+        let found = read(&self.run, file, |log| {
+            let failed = failed_result(log, judged.clone(), &known)?;
+            match sent.filter(|_| failed.is_none()) {
+                Some(answers) => refusal(log, answers, &known),
+                None => Ok(failed),
+            }
+        })?;
         Ok(found.map(|found| quoted(file, found)))
     }
 }
