@@ -75,6 +75,8 @@ pub(super) struct Actions<'a> {
     pub(super) awaited_ends: Vec<AwaitedEnd>,
     /// What the plan has sent, the last texts of it.
     pub(super) sent: Vec<echo::SentText>,
+    /// Where each console's log ended when the plan first sent something.
+    pub(super) sent_from: BTreeMap<ConsoleName, u64>,
     /// How long the target is watched after what a plan waits for.
     pub(super) settle: Duration,
     /// Whether the board was halted, or may have been.

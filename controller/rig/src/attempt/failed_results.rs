@@ -18,7 +18,8 @@ use std::os::unix::fs::FileExt as _;
 use crate::console::lines::MAX_LINE;
 use crate::console::{
     BESIDE, PatternSet, candidate, counts_failure, failed_in_list, may_fail_in_list, names_failure,
-    parity_lines, pieces, readable, tells_crash, tells_failure, writes_over,
+    parity_lines, pieces, readable, refusal_candidate, refuses, tells_crash, tells_failure,
+    writes_over,
 };
 use crate::judge::ByteRange;
 use crate::results::ReadLines;
@@ -114,6 +115,40 @@ pub(super) fn failed_result(
         search(lines, at, &mut |span| failed_row(log, &inside, span, known), known).transpose()
     })?;
     found.transpose()
+}
+
+/// Returns the first line within a range of a log that refuses what was sent, unless the plan spells
+/// the refusal out.
+pub(super) fn refusal(
+    log: &File,
+    range: Range<u64>,
+    known: &KnownLines<'_>,
+) -> io::Result<Option<FoundLine>> {
+    find_in_blocks(log, range, |lines, offset| {
+        let mut from = 0;
+        while let Some(hit) = lines.get(from..).and_then(refusal_candidate) {
+            let hit = from + hit;
+            let start = memchr::memrchr2(b'\n', b'\r', &lines[..hit]).map_or(0, |end| end + 1);
+            let end = memchr::memchr2(b'\n', b'\r', &lines[hit..]).map_or(lines.len(), |n| hit + n);
+            let span = offset + start as u64..offset + end as u64;
+            let text = readable(&lines[start..end]);
+            let within = |part: &Range<u64>| part.start < span.end && span.start < part.end;
+            let spelled = known.spelled.iter().filter(|part| within(part)).any(|part| {
+                let cut =
+                    |at: u64| text.floor_char_boundary(at.saturating_sub(span.start) as usize);
+                refuses(&text[cut(part.start)..cut(part.end)])
+            });
+            let excused = spelled
+                || known.excused.iter().any(|part| within(part))
+                || known.read.contains(span.start)
+                || known.allowed.matches(text.as_bytes());
+            if refuses(&text) && !excused {
+                return Some((span, quotable(text.trim_ascii()).to_owned()));
+            }
+            from = end + 1;
+        }
+        None
+    })
 }
 
 /// Searches whole lines, of which the first begins at an offset.

@@ -19,7 +19,7 @@ use super::awaited_line::{AwaitedLine, distinct_pattern};
 use super::begins_again::{BootOutput, EndOf};
 use super::drain::{complete_line, shows_line};
 use super::error::AttemptError;
-use super::failed_results::{FoundLine, KnownLines, failed_result, quoted};
+use super::failed_results::{FoundLine, KnownLines, failed_result, quoted, refusal};
 use super::rejected_text::rejected_text;
 use super::result_like::result_like;
 use super::unaccounted::unaccounted_line;
@@ -54,6 +54,8 @@ pub(super) struct LogSearch {
     pub(super) spelled: Vec<ByteRange>,
     /// What the pattern of the last of them matched.
     pub(super) matched: Option<ByteRange>,
+    /// Where in each log the plan began to send.
+    pub(super) sent: BTreeMap<String, u64>,
     /// Crashes that the firmware expected.
     pub(super) excused: Vec<ByteRange>,
     /// Where what the plan waits for ends: the log, and the offset.
@@ -358,7 +360,14 @@ impl LogSearch {
         console: &SearchedConsole,
         allowed: &PatternSet,
     ) -> Result<Option<ByteRange>, AttemptError> {
-        self.find_unknown(console, allowed, failed_result)
+        self.find_unknown(console, allowed, |log, judged, known| {
+            let sent = self.sent.get(&console.file).map(|&at| at.max(judged.start)..judged.end);
+            let failed = failed_result(log, judged, known)?;
+            match sent.filter(|_| failed.is_none()) {
+                Some(answers) => refusal(log, answers, known),
+                None => Ok(failed),
+            }
+        })
     }
 
     fn unaccounted_in(

@@ -214,6 +214,8 @@ struct Made {
     deployed: Option<DeployReport>,
     /// Where the waits of the plan have read to.
     waited_to: WaitedTo,
+    /// Where each console's log ended when the plan first sent something.
+    sent_from: BTreeMap<ConsoleName, u64>,
     /// The texts behind which the plan has ended a boot.
     awaited_ends: Vec<AwaitedEnd>,
     /// What the debug port found at the end.
@@ -251,6 +253,7 @@ async fn make(
             awaited: None,
             awaited_ends: Vec::new(),
             sent: Vec::new(),
+            sent_from: BTreeMap::new(),
             settle: request.plan.settle.unwrap_or(request.profile.limits.settle),
             halted: false,
             core: None,
@@ -323,6 +326,7 @@ async fn make(
         restarted_after: outcome.restarted_after,
         waited_to: after_end::waited_to(&actions.cursors, board.boots()),
         awaited_ends: std::mem::take(&mut actions.awaited_ends),
+        sent_from: std::mem::take(&mut actions.sent_from),
         deployed: actions.deployed.take(),
         post_mortem,
     };
@@ -375,6 +379,7 @@ fn log_search(
         Some(SearchedConsole { file, judged, read: seen.read.take()? })
     });
     let booted = end.as_ref().and_then(|(name, _)| facts.boots.last()?.get(name).copied());
+    let sent = made.sent_from.iter().filter_map(|(name, &at)| Some((file(name)?, at))).collect();
     LogSearch {
         run: request.dir.path().to_owned(),
         consoles: consoles.collect(),
@@ -384,6 +389,7 @@ fn log_search(
         expected: facts.expected().to_vec(),
         spelled: facts.spelled().to_vec(),
         matched: facts.matched().cloned(),
+        sent,
         excused,
         end: end.and_then(|(name, at)| Some((file(&name)?, at))),
         earlier_ends,

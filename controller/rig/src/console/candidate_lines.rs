@@ -7,8 +7,9 @@ use regex_automata::util::syntax;
 
 use super::scan::searched_once;
 use super::{
-    crash_evidence, error_codes, failed_result, fallback_boot, framework_lines, readable,
-    result_lists, result_rows, runner_ends, structured_counts, unit_verdicts, verdict_phrases,
+    crash_evidence, error_codes, failed_result, fallback_boot, foreign_verdict, framework_lines,
+    readable, required_value, result_lists, result_rows, runner_ends, structured_counts,
+    unit_verdicts, verdict_phrases,
 };
 
 /// Text without which no line tells of a failed result or of a crash. Text in another form is looked
@@ -24,6 +25,8 @@ static CANDIDATE: LazyLock<Option<Regex>> = LazyLock::new(|| {
         crash_evidence::HINTS,
         error_codes::HINTS,
         fallback_boot::HINTS,
+        foreign_verdict::HINTS,
+        required_value::HINTS,
         runner_ends::HINTS,
         structured_counts::HINTS,
         unit_verdicts::HINTS,

@@ -15,8 +15,10 @@
 use super::counted_failures::counts_only_failures;
 use super::error_codes::is_failed_code;
 use super::fallback_boot::tells_fallback;
+use super::foreign_verdict::is_foreign_verdict;
 use super::framework_lines::is_framework_failure;
 use super::lines::texts;
+use super::required_value::misses_requirement;
 use super::result_rows::is_failed_row;
 use super::runner_ends::ends_runner_badly;
 use super::signatures::broken_off;
@@ -144,6 +146,8 @@ pub(crate) fn tells_failure(line: &str) -> bool {
             || is_failed_code(report.text)
             || is_failed_count(report.text, is_whole(text, line))
             || ends_runner_badly(report.text)
+            || is_foreign_verdict(report.text)
+            || misses_requirement(report.text)
             || tells_fallback(report.text)
             || counts_only_failures(&report.words, is_whole(text, line))
             || report.counts()
@@ -277,7 +281,8 @@ impl<'a> Report<'a> {
     /// A verdict word in the place of a verdict.
     fn rules_failed(&self) -> bool {
         let marked = self.text.starts_with(MARKS) || self.text.ends_with(MARKS);
-        if marked && !self.words.is_empty() {
+        let heading = self.text.ends_with(':');
+        if marked && !heading && !self.words.is_empty() {
             return !self.is_excused(0);
         }
         let starts = self.words.first().is_some_and(|first| listed(STARTS, &first.text));
@@ -589,11 +594,16 @@ impl<'a> Report<'a> {
         unreal || none || service || supposed || self.is_excused(at)
     }
 
-    /// `FAILED (expected)`, `not ok 3 - name # TODO later`.
+    /// `FAILED (expected)`, `not ok 3 - name # TODO later`, but not `FAILED (skipped=1, errors=1)`.
     fn is_excused(&self, at: usize) -> bool {
-        self.words[at..].iter().skip(1).any(|word| {
+        (at + 1..self.words.len()).any(|index| {
+            let word = &self.words[index];
             let opened = word.before.trim_ascii_end().ends_with(['(', '#', '[']);
-            opened && listed(EXCUSES, &word.text)
+            let noun = usize::from(listed(FAILURES, self.word(index + 1)));
+            let counts = self.words.get(index + 1 + noun).is_some_and(|next| {
+                next.before.trim_ascii().starts_with(['=', ':']) && number(next).is_some()
+            });
+            opened && listed(EXCUSES, &word.text) && !counts
         })
     }
 }

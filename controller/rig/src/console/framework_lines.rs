@@ -64,8 +64,11 @@ const PATTERNS: &[&str] = &[
     // A shell, of a program that died or that is missing
     r"^(?:\S+: )?(?:line \d+: +\d+ )?(?:Segmentation fault|Bus error|Illegal instruction|Aborted)(?: \(core dumped\))?(?:  +\S.*)?$",
     r"^(?:\S+: )?(?:(?:line )?\d+: )?\.{1,2}/\S+: (?:not found|No such file or directory)$",
-    // prove
+    // prove, Perl's Test::More, unittest
     r" Dubious, test returned [1-9]",
+    r"^# Looks like (?:your test exited with [1-9]|you failed [1-9]|you planned \d+ tests? but ran )",
+    r"^# (?:No tests run!|Tests were run but no plan was declared and done_testing\(\) was not seen)",
+    r"^UNEXPECTED SUCCESS: \S",
     // Automake
     r"^# (?:ERROR|XPASS|FAIL): +0*[1-9]\d*$",
     r"^XPASS: \S",
@@ -86,6 +89,7 @@ const PATTERNS: &[&str] = &[
     r"^\w+/\d{3}\s.*(?:- output mismatch|\[failed, exit status )",
     // JUnit's XML, embUnit's, that of CMSIS-Driver Validation, Robot Framework's; a page of HTML
     r#"<testsuites?\b[^>]*\b(?:errors|failures)="0*[1-9]"#,
+    r#"<test(?:case)?\b[^>]*\b(?:result|status|outcome)="(?i-u:error|errored|fail|failed|failure|crash|crashed|timeout|aborted|broken)""#,
     r#"<error (?:message|type)="|<testcase\b.*<(?:error|failure)[ />]"#,
     r"<(?:Failures|Errors)>0*[1-9]",
     r"<t?res>Failed</|<fail>0*[1-9]",
@@ -148,13 +152,14 @@ const PATTERNS: &[&str] = &[
     r"^\w+: ERROR - .*\bstalled\b",
     r"^!{4,} stopping after [1-9]\d* failures? !{4,}$",
     // An assertion with its place
+    r"^ASSERT(?:ION)?: ?\S+ ?@ ?[\w./-]+\.(?:c|h|cc|cpp|cxx|hpp|S|rs|ino)[,:] ?\d+",
     r"^ASSERT(?:ION)?(?: FAILED)?:? +[\w./-]+\.(?:c|h|cc|cpp|cxx|hpp|S|rs|ino):\d+(?:$|:? \()",
     r"^(?:ASSERT|CHECK|EXPECT|REQUIRE|VERIFY)\w*\(.*\) (?:failed:?|at|failed:? at) [\w./-]+\.\w+:\d+",
 ];
 
 /// Text of which one stands in each line that a pattern matches, unless a word of results does.
 /// Such a line is rare, since looking at it costs a microsecond.
-pub(super) const HINTS: &str = r#"(?-i:!!!! |node down: |DATA RACE| data race\(s\)|XPASS|UNRESOLVED|KPASS|UNEXPECTEDPASS|INTERRUPT |Dubious, |Unexpected Pass: |# of un|TRY [0-9]+ |Synthesis: |ASSERT|CHECK\(|EXPECT\(|REQUIRE\(|VERIFY\(|Traceback|Sanitizer: |kmemleak: |Segmentation f|Illegal ins|\*\*\*(?:Exception|Not|Bad|Could)|output mismatch|leaked too much|UVM_FATAL|NO STATUS|SIG[A-Z]+ \[|LAVA_SIGNAL_TEST(?:CASE|RAISE)|: assertion|: exp |: [0-9]+ exception|, [0-9]+ exception|exceeded time limit|NO TESTS RAN|No tests |No test cases matched|Ran 0 tests|contains no tests|memory leaks!|eak\(s\) found|overrun detected|try faulted|NOT correct!|multiple suites|bailing)|exit status [1-9]|\./[^ :]*: no(?:t found| such)"#;
+pub(super) const HINTS: &str = r#"(?-i:# Looks like |# No tests |# Tests were run but|UNEXPECTED SUCC|!!!! |node down: |DATA RACE| data race\(s\)|XPASS|UNRESOLVED|KPASS|UNEXPECTEDPASS|INTERRUPT |Dubious, |Unexpected Pass: |# of un|TRY [0-9]+ |Synthesis: |ASSERT|CHECK\(|EXPECT\(|REQUIRE\(|VERIFY\(|Traceback|Sanitizer: |kmemleak: |Segmentation f|Illegal ins|\*\*\*(?:Exception|Not|Bad|Could)|output mismatch|leaked too much|UVM_FATAL|NO STATUS|SIG[A-Z]+ \[|LAVA_SIGNAL_TEST(?:CASE|RAISE)|: assertion|: exp |: [0-9]+ exception|, [0-9]+ exception|exceeded time limit|NO TESTS RAN|No tests |No test cases matched|Ran 0 tests|contains no tests|memory leaks!|eak\(s\) found|overrun detected|try faulted|NOT correct!|multiple suites|bailing)|exit status [1-9]|\./[^ :]*: no(?:t found| such)"#;
 
 static FAILURES: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let ascii = syntax::Config::new().unicode(false).utf8(false);

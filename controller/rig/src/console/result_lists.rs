@@ -10,8 +10,9 @@
 //! comes again: below `Channel 1` and `Channel 2`, `offset` is the name of two things.
 
 use super::lines::texts;
+use super::required_value::{differs_from_line, may_be_second};
 use super::result_rows::goes_on;
-use super::words::{listed, number, parsed_count, words};
+use super::words::{Word, listed, number, parsed_count, words};
 use super::yaml_results::{is_failed_state, may_be_failed_state};
 
 /// Text of which one stands in each failed row and in each head of a table, unless a word of results
@@ -28,16 +29,16 @@ const NAME_WORDS: usize = 6;
 /// Most other lines between the rows of a table.
 const APART: usize = 3;
 
-const PASSED: &str = "pass passed passes ok okay good success successful succeeded";
-const FAILED: &str = "fail failed fails failure nok ng ko bad error err";
+const PASSED: &str = "pass passed passes ok okay good success successful succeeded correct";
+const FAILED: &str = "fail failed fails failure nok ng ko bad error err incorrect";
 /// Verdicts in capitals only.
 const STOPPED: &str = "timeout crash crashed abort aborted hang hung";
 /// Words of a pass that no log has in such a place.
-const TESTED: &str = "pass passed";
+const TESTED: &str = "pass passed correct";
 /// Words that are also the level of a log.
 const LEVELS: &str = "error err bad";
 /// Words behind a word of failure that make another word of it: `fail over`.
-const COMPOUNDS: &str = "over safe open back";
+const COMPOUNDS: &str = "over safe open back to";
 /// Words between a name and its verdict.
 const JOINTS: &str = "is was test check";
 /// Units of a value beside a verdict.
@@ -108,6 +109,7 @@ struct TableHead {
 /// Tells whether a line may be a failed row, or the head of a table with one.
 pub(crate) fn may_fail_in_list(line: &str) -> bool {
     may_be_failed_state(line)
+        || may_be_second(line)
         || texts(line, true).any(|text| {
             failed_row(text).is_some() || table_head(text).is_some() || share(text).is_some()
         })
@@ -116,7 +118,8 @@ pub(crate) fn may_fail_in_list(line: &str) -> bool {
 /// Finds the failed row that a line is, or is the head of, among the lines `before` it (the last one
 /// comes last) and those `behind` it. Returns how many lines behind it that row stands.
 pub(crate) fn failed_in_list(before: &[&str], line: &str, behind: &[&str]) -> Option<usize> {
-    if is_failed_state(before, line, behind) {
+    let differs = before.last().is_some_and(|before| differs_from_line(before, line));
+    if differs || is_failed_state(before, line, behind) {
         return Some(0);
     }
     texts(line, true).enumerate().find_map(|(prefixes, text)| {
@@ -485,7 +488,18 @@ fn share(text: &str) -> Option<Share<'_>> {
 
 fn any_share(text: &str) -> Option<Share<'_>> {
     let text = text.trim_ascii().trim_end_matches('.');
-    good_share(text).or_else(|| labelled_share(text))
+    good_share(text).or_else(|| labelled_share(text)).or_else(|| tally(text))
+}
+
+/// `Passed: 0 Failed: 0`: a tally of none, unless a later one counts some.
+fn tally(text: &str) -> Option<Share<'_>> {
+    let words = words(text);
+    let [passed, passes, failed, failures] = words.as_slice() else { return None };
+    let joint = |word: &Word<'_>| matches!(word.before.trim_ascii(), ":" | "=");
+    let names = listed(PASSED, &passed.text) && listed(FAILED, &failed.text);
+    let some = number(passes)? + number(failures)?;
+    let label = "passed and failed";
+    (names && joint(passes) && joint(failures)).then_some(Share { label, some, whole: 1 })
 }
 
 /// `3/5 OK`, `4 of 5 tests good`, `matched 39/40 (97.5%)`, `success rate: 80%`.
@@ -510,7 +524,7 @@ fn good_share(text: &str) -> Option<Share<'_>> {
     };
     let unit = listed("tests checks cases vectors points channels", word(whole + 1));
     let last = whole + 1 + usize::from(unit);
-    let good = first == 0 && listed("ok good correct", word(last)) && last + 1 == words.len();
+    let good = first == 0 && listed("ok good correct green", word(last)) && last + 1 == words.len();
     let percent = whole + 1 == words.len() || words.last()?.after.starts_with('%');
     let matched = first == 1 && listed("matched verified", word(0)) && percent;
     let label = word_before(text);

@@ -54,6 +54,10 @@ fn a_word_is_a_verdict_where_a_row_beside_it_passes() {
         ("1. ram ok / 2. rom ok / 3. flash fail", "3. flash fail"),
         ("(1/3) ram ok / (2/3) rom ok / (3/3) flash fail", "(3/3) flash fail"),
         ("ram  OK / rom  OK / eth  ERR", "eth  ERR"),
+        ("crc32: correct / edn: correct / aha: incorrect", "aha: incorrect"),
+        // A value in front of the one that is right, and a tally of none.
+        ("Int_Glob:   7 /         should be:   5", "        should be:   5"),
+        ("start / Passed: 0 Failed: 0", "Passed: 0 Failed: 0"),
         // The failed row comes first.
         ("ADC    NG / RAM   OK", "ADC    NG"),
         ("self test / ADC    NG / RAM   OK / done", "ADC    NG"),
@@ -119,6 +123,9 @@ fn words_and_numbers_of_logs_are_no_rows() {
         "wifi connect ok / mqtt publish ok / sd mount fail",
         "ram: ok / rom: ok / flash - fail",
         "1: ok / 2: ok / 3: fail",
+        "a.c:1:t1:PASS / pci 0000:00:01.0: BAR 6: failed to assign [mem size 0x00040000 pref]",
+        "Int_Glob:   5 /         should be:   5",
+        "Passed: 0 Failed: 0 / Passed: 3 Failed: 0",
         // Tried again.
         "wifi: ok / dns: ok / mqtt: fail / mqtt: ok",
         "connect 1: fail / connect 2: ok / connect 3: ok",

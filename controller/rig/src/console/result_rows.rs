@@ -27,16 +27,27 @@ const PATTERNS: &[&str] = &[
     r"^\d+ good, 0*[1-9]\d* bad$",
     r"^errors? (?:found|detected)[:=] ?(?:0x0*[1-9a-f]|0*[1-9])[0-9a-f]*(?: in .*\btest\b.*)?$",
     r"^fail(?:ed|ures?)? - 0*[1-9]\d*$",
+    r"^(?:loop|pass|iteration|iter|run|cycle|round|test|step) #?\d+(?:/\d+)?[:,] ?0*[1-9]\d* (?:errors?|failures?|mismatch(?:es)?)[.!]?$",
+    r"\bfail(?:ed|ures?|s)?[ _]count ?[:=] ?0x0*[1-9a-f]",
+    r"\b(?:mask|bits|bitmap|map) of (?:failed|failing)(?: tests?| cases?| checks?)? ?[:=] ?(?:0x|0b)?0*[1-9a-f]",
+    r"\b0*[1-9]\d* (?:tests?|cases?|benchmarks?) (?:has |have )?regressed\b",
     r"\bfail(?:ed|ure)?[ _](?:mask|bits|bitmap)[:= ]+0x0*[1-9a-f]",
     r"\b[1-9]\d* tests? (?:could not|couldn't|cannot) be (?:run|executed|started)\b",
     // Verdicts
     r"^\*{3,} ?(?:(?:self[ -]?)?tests? )?(?:failure|failed|fail) ?\*{3,}",
     r"^(?:test|case|step) ?#?\d+ ?[:=-]+ ?(?:wrong|error|incorrect|bad|ng|nok)[.!]?$",
-    r"^(?:overall|total|final|judge?ment|verdict|result)(?: result)? ?[:=] ?(?:ng|nok|bad|not ok|error)[.!]?$",
+    r"^(?:(?:self[ -]?)?test )?(?:overall|total|final|judge?ment|verdict|result|decision|go ?/ ?no-?go)(?: result)? ?[:=] ?(?:ng|nok|ko|bad|not ok|error|invalid|abnormal|no[ -]?go|reject|rejected|red|unacceptable|not accepted)[.!]?$",
+    r"^(?:verdict|judge?ment|decision):? (?:ng|nok|ko|no[ -]?go|reject|rejected)[.!]?$",
+    r"^(?:\w+ )?(?:gate|criteria|criterion|requirements?)(?: \w+)? ?[:=] ?(?:not met|missed|violated)[.!]?$",
     r"^all (?:\w+ )?tests (?:ok|pass|passed|good) ?[:=?]+ ?(?:no|false)[.!]?$",
     r"\btests?(?: run)? (?:(?:was|were|is|finished|ended|completed) )?unsuccessful(?:ly)?[.!]*$",
     r"\btests? did not (?:succeed|complete|finish)\b",
-    r"^test (?:sequence|run|session|execution) (?:was )?(?:aborted|interrupted)\b",
+    r"^(?:the )?(?:\w+[ _-])?(?:self[ -]?)?tests?(?: (?:sequence|run|session|execution))? (?:was |were )?(?:aborted|cancell?ed|interrupted|killed)(?:[.!:]*$| (?:by|after|at|due|because|on)\b)",
+    r"^program (?:was )?aborted\b",
+    r"\b(?:skipping|aborting) (?:all |the )?(?:remaining|other|further|following|rest of the) (?:tests?|cases?|checks?|steps?)\b",
+    r"^[\w.-]+(?: [\w.-]+)? (?:did not|didn't|does not|doesn't) pass[.!]*$",
+    r"^[\w.-]+(?: [\w.-]+)? never (?:finished|completed|ended|returned)[.!]*$",
+    r"^(?:error: ?|warning: ?)?(?:performance )?regressions? (?:was |were )?(?:detected|found)\b",
     r"^[\w.-]+ FAIL(?:ED)? (?:rc|err|ret|code) ?= ?-?[1-9]\d*$",
     // Exit codes
     r"^(?:exit|return) (?:code|status)[:= ]+-?0*[1-9]\d*$",
@@ -49,7 +60,7 @@ const PATTERNS: &[&str] = &[
 ];
 
 /// Text of which one stands in each such line, unless a word of results does.
-pub(super) const HINTS: &str = r#"" ?: ?false|\bP[=:] ?[0-9]+[ ,;/]+F[=:]|\bF[=:] ?[0-9]+[ ,;/]+P[=:]|[0-9] good, |tests? (?:could|can|did )|\bWRONG|incorrect|\bbad[.!]?[\r\n]|\bNG|\bNOK|not ok|(?:code|status)[:= ]+-?0*[1-9]|main(?:\(\))? return|test[^\r\n]* returned -|\btest_[a-z0-9_]+: expected |\brc ?= ?-?0*[1-9]|test (?:sequence|run|session|execution) (?:was )?interr|(?:test|bist)[^\r\n]*[:=] ?-?(?:0x)?0*[1-9a-f]|\b(?:result|tally|summary)s?[:= ]+[0-9]+ ?(?:/|of)"#;
+pub(super) const HINTS: &str = r#"no[ -]?go\b|invalid|abnormal|\bred[.!]?(?:[\r\n]|$)|accept|not met|missed|violated|regress|cancel|killed|skipping|never |(?-i:\.[FE][.FEsxSXI]*(?:[\r\n]|$)|[FE]\.[.FEsxSXI]*(?:[\r\n]|$))|" ?: ?false|\bP[=:] ?[0-9]+[ ,;/]+F[=:]|\bF[=:] ?[0-9]+[ ,;/]+P[=:]|[0-9] good, |tests? (?:could|can|did )|\bWRONG|incorrect|\bbad[.!]?[\r\n]|\bNG|\bNOK|not ok|(?:code|status)[:= ]+-?0*[1-9]|main(?:\(\))? return|test[^\r\n]* returned -|\btest_[a-z0-9_]+: expected |\brc ?= ?-?0*[1-9]|test (?:sequence|run|session|execution) (?:was )?interr|(?:test|bist)[^\r\n]*[:=] ?-?(?:0x)?0*[1-9a-f]|\b(?:result|tally|summary)s?[:= ]+[0-9]+ ?(?:/|of)"#;
 
 static FAILURES: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let ascii = syntax::Config::new().unicode(false).utf8(false).case_insensitive(true);
@@ -83,7 +94,17 @@ pub(super) fn is_failed_row(line: &str) -> bool {
     let line = line.trim_ascii_end();
     FAILURES.as_ref().is_some_and(|patterns| patterns.is_match(line)) && !goes_on(line)
         || is_other_than_expected(line)
+        || is_progress_with_failure(line)
         || ["|", ";", "\t", ",", "  "].iter().any(|separator| is_row(line, separator))
+}
+
+/// `..F.`, `.E.s`: a letter for each test, as many runners print them.
+fn is_progress_with_failure(line: &str) -> bool {
+    let letters = line.trim_ascii();
+    letters.len() > 2
+        && letters.contains('.')
+        && letters.contains(['F', 'E'])
+        && letters.bytes().all(|b| b".FEsxSXI".contains(&b))
 }
 
 /// `test_pop: expected 1, got 2`.

@@ -22,7 +22,7 @@ const FAILURES: &str = "fail failed fails failing failure failures nok ng bad er
 const OTHERS: &str = "total run ran tests skip skipped skips ignored ignore warn warnings disabled";
 
 /// Names of how many have to pass.
-const WANTED: &str = "expected planned wanted required";
+const WANTED: &str = "expected planned wanted required total totals tests cases checks";
 
 /// Lines that are, as a whole, a truth value.
 const WHOLE: &[&str] = &[
@@ -51,7 +51,7 @@ const ANYWHERE: &[&str] = &[
 ];
 
 /// Text of which one stands in each such line, unless a word of results does.
-pub(super) const HINTS: &str = r#"\b(?:ok|result|verdict|outcome)"? ?[:=] ?"?(?:0(?:[^-.x0-9a-z/]|$)|false|no\b)|_ok ?[:=] ?(?:0|false|no)|skip/|/skip|\b(?:planned|wanted) ?[:=]|[0-9] (?:planned|wanted)\b|\bscore\b|inconclusive|interrupted|incomplete"#;
+pub(super) const HINTS: &str = r#"\bok ?[:=] ?[0-9]|\b(?:ok|result|verdict|outcome)"? ?[:=] ?"?(?:0(?:[^-.x0-9a-z/]|$)|false|no\b)|_ok ?[:=] ?(?:0|false|no)|skip/|/skip|\b(?:planned|wanted) ?[:=]|[0-9] (?:planned|wanted)\b|\bscore\b|inconclusive|interrupted|incomplete"#;
 
 static WHOLE_LINES: LazyLock<Option<Regex>> = LazyLock::new(|| compiled(WHOLE));
 static TEXTS: LazyLock<Option<Regex>> = LazyLock::new(|| compiled(ANYWHERE));

@@ -64,7 +64,7 @@ const PAIRS: &[(&str, &str)] = &[
     ("null", "pointer dereference"),
     ("out", "of"),
     ("double", "free"),
-    ("watchdog", "timeout expired reset fired triggered bite"),
+    ("watchdog", "timeout expired reset fired triggered bite got"),
     ("wdt", "reset timeout"),
     ("internal", "error"),
     ("reset", "reason cause by due because"),
@@ -362,7 +362,7 @@ fn denied(words: &[Word<'_>], at: usize) -> bool {
         let word = &words[index];
         let set = word.before.contains([':', '=']);
         let counted = words[at].text.ends_with('s') || index > at + 1;
-        set && (is_zero(&word.text) || word.text == "none")
+        set && (is_zero(&word.text) && !places_assertion(words, at) || word.text == "none")
             && (counted || ends_phrase(words, index))
             // A setting of a kernel's command line.
             || word.before.starts_with('=') && matches!(words[at].text.as_str(), "panic" | "oops")
@@ -401,6 +401,13 @@ fn denied(words: &[Word<'_>], at: usize) -> bool {
         && !words.iter().any(|word| word.text.starts_with("fail"))
 }
 
+/// `ASSERT:0@main.c,12`: the value is the condition, and a source file stands behind it.
+fn places_assertion(words: &[Word<'_>], at: usize) -> bool {
+    let file =
+        |word: &Word<'_>| word.before == "." && listed("c h cc cpp cxx hpp rs ino s", &word.text);
+    words[at].text.contains("assert") && words[at + 1..].iter().any(file)
+}
+
 /// Tells whether what stands behind a value belongs to something else: `panic: 0, resets: 1`, but not
 /// `panic: 0 blocks left`.
 fn ends_phrase(words: &[Word<'_>], value: usize) -> bool {
@@ -436,7 +443,7 @@ fn counts_assertions(words: &[Word<'_>], at: usize) -> bool {
     let beside = |index: usize| {
         words.get(index).is_some_and(is_number) && words[index.max(at)].before.trim().is_empty()
     };
-    listed("assertions asserts", &words[at].text)
+    listed("assertion assertions asserts", &words[at].text)
         && (at > 0 && beside(at - 1) || at == 0 && beside(1) && beside(2))
 }
 

@@ -75,7 +75,12 @@ const PHRASES: &[&str] = &[
     r"^\S+\.[ch]:\d+:assert: assert failed with ",
     r"(?i-u)^[\w./\\-]+\.(?:c|cc|cpp|cxx|h|hpp|ino)\(\d+\) ?: (?:error|fail|failed|failure)\b",
     r"^panicked at [^ ']+\.rs:\d+:\d+:?$",
+    r"(?i-u)^assertion .+ (?:(?:did|does) not hold|is violated|violated|is false)[.!]*$",
+    r"(?i-u)^(?:[a-z]\w* )?(?:invariant|pre-?condition|post-?condition|contract|constraint)(?: \S+)? (?:is |was )?(?:violated|failed|broken|not satisfied|not met)\b",
+    r"(?i-u)^(?:check|condition|constraint|requirement) ?#?\w* (?:is |was )?(?:unsatisfied|not satisfied|unmet|not met|violated)[.!]*$",
     // Values
+    r"(?i-u)^(?:\w+ ){0,2}(?:hash|hashes|crc|crcs|checksums?|digests?|contents?|data|outputs?|results?|images?|signatures?) (?:differs?|mismatch|mismatches|(?:do|does) not match|doesn't match)[.!]*$",
+    r"(?i-u)^diff(?:erence|erences|ers)? (?:at|in) (?:byte|offset|line|address|position|word|0x|#)? ?[0-9a-f]",
     r"(?i-u)\b(?:data |memory |verify |read-?back |compare )mismatch at (?:0x)?[0-9a-f]+\b.*\b(?:read|got|expected|wrote)\b",
     r"(?i-u)\bstuck bits? \d+ at 0x[0-9a-f]",
     r"(?i-u)^(?:memory|ram|flash|data|compare|verify|read-?back) error at (?:address )?0x[0-9a-f]",
@@ -87,6 +92,11 @@ const PHRASES: &[&str] = &[
 const WHOLE: &[&str] = &[
     r"^NAMEJOINTSPOILTDETAIL",
     // With a number it is a setting.
+    r"^(?:FATAL|ABORTED|E_FAIL)[.!]*$",
+    r"(?i-u)^rc ?= ?-?0*[1-9]\d*$",
+    r"(?i-u)^(?:return value|exit) ?[:=]? ?-?0*[1-9]\d*$",
+    r"(?i-u)^(?:read-?back|compare|verify) (?:mismatch|failed)(?: at 0x[0-9a-f]+)?[.!]*$",
+    r"^NAME ?(?:=>|->|\.{2,}) ?(?:KO|NG|NOK)[.!]*$",
     r"^NAMEJOINT(?:TIMEOUT|TIMED OUT)[.!]*$",
     r"^[\w-]+: timed out[.!]*$",
     r"(?i-u)^\W*(?:not (?:ok|passed|successful)|unsuccessful)\W*$",
@@ -107,7 +117,7 @@ const FAILED_PAIRS: &[&str] = &[
 ];
 
 /// Text of which one stands in each such line, unless a word of results does.
-pub(super) const HINTS: &str = r#"\bnicht |fehler|defekt|fehlgeschl|(?:\xc3\x89|\xc3\xa9|\be)cho?[eu]|erreur|non[ -](?:conf|r|s)|\bpas r|fall(?:o|\xc3\x93|\xc3\xb3|id|it)\b|fallid|fallit|\bno (?:super|aprob)|errore|falh|reprov|mislukt|\bfout\b|niet ges|n(?:\xc3\xa3|a)o (?:pass|aprov)|\bbad[:=]|\bexpected:? |\berr\b|\berr=0x|reject|faulty|defect|test[^\r\n ]*\(\) ?=|\bwrote |exited with|panicked at|stuck bit|problem"#;
+pub(super) const HINTS: &str = r#"(?-i:\bFATAL|ABORTED|E_FAIL)|return value|\bexit ?[:=]? ?-?0*[1-9]|read-?back|compare |verify |assertion |invariant|condition|contract|constraint|unsatisf|unmet|\bdiffer|\bdiff |not match|doesn't match|\bnicht |fehler|defekt|fehlgeschl|(?:\xc3\x89|\xc3\xa9|\be)cho?[eu]|erreur|non[ -](?:conf|r|s)|\bpas r|fall(?:o|\xc3\x93|\xc3\xb3|id|it)\b|fallid|fallit|\bno (?:super|aprob)|errore|falh|reprov|mislukt|\bfout\b|niet ges|n(?:\xc3\xa3|a)o (?:pass|aprov)|\bbad[:=]|\bexpected:? |\berr\b|\berr=0x|reject|faulty|defect|test[^\r\n ]*\(\) ?=|\bwrote |exited with|panicked at|stuck bit|problem"#;
 
 /// Words of a line that goes on in another way, or that was wanted.
 const GOES_ON: &str = "\

@@ -39,6 +39,8 @@ fn opens(line: &ReportLine<'_>) -> bool {
     match tag(line.text) {
         Some(("==========", rest)) => head(rest).is_some(),
         Some(("RUN", rest)) => is_name(rest),
+        // With `--gtest_brief=1`, the first line of a report that has failed.
+        Some(("FAILED", rest)) => timed(rest).is_some_and(|(name, _)| is_name(name)),
         _ => false,
     }
 }
@@ -158,10 +160,7 @@ impl Gtest {
         line: &ReportLine<'_>,
         record: &mut ReportBuilder,
     ) -> bool {
-        let (name, time) = match rest.strip_suffix("s)").and_then(|r| r.rsplit_once(" (")) {
-            Some((name, time)) => (name, Some(time)),
-            None => (rest, None),
-        };
+        let (name, time) = timed(rest).map_or((rest, None), |(name, time)| (name, Some(time)));
         let name = name.split_once(", where ").map_or(name, |(name, _)| name).trim_ascii_end();
         if !is_name(name) {
             return false;
@@ -242,6 +241,11 @@ fn duration(text: &str) -> Option<u64> {
         return digits.then(|| nanoseconds.parse::<u64>().ok()).flatten().map(|ns| ns / 1_000_000);
     }
     number(text.strip_suffix(" m")?)
+}
+
+/// Cuts `Suite.Test (12 ms)` into the name and the time without its `s`.
+fn timed(rest: &str) -> Option<(&str, &str)> {
+    rest.strip_suffix("s)")?.rsplit_once(" (")
 }
 
 /// Reads the line in front of all tests, and their number where it is told.

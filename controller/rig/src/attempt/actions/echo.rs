@@ -48,6 +48,7 @@ impl Actions<'_> {
     /// Remembers what is about to be sent.
     pub(super) fn remember_sent(&mut self, console: &ConsoleName, bytes: &[u8]) {
         let at = self.board.lines.get(console).map_or(0, |line| line.handle.state().borrow().len);
+        self.sent_from.entry(console.clone()).or_insert(at);
         if self.sent.len() == MOST {
             self.sent.remove(0);
         }

@@ -515,6 +515,11 @@ pub(super) const TABLE: &[(&str, &str, &str)] = &[
         "gtest -A::B +A::C planned=2 claimed=1 end",
     ),
     (
+        "gtest, brief and failing",
+        "a.cc:3: Failure\nValue of: x\n[  FAILED  ] A.B (0 ms)\n[==========] 3 tests from 1 test suite ran. (1 ms total)\n[  PASSED  ] 2 tests.\n",
+        "gtest -A::B planned=3 end | the summary counts 2 passes, 0 were seen",
+    ),
+    (
         "gtest, none",
         "[==========] Running 0 tests from 0 test suites.\n[==========] 0 tests from 0 test suites ran. (0 ms total)\n[  PASSED  ] 0 tests.\n",
         "gtest planned=0 end",
