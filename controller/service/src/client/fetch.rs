@@ -15,13 +15,13 @@ use tokio::task::JoinSet;
 use super::mirror::{WantedFile, copy_all, read_all};
 use super::remote::RemoteRig;
 use super::{CallError, MirrorError, RemoteRigError, RigClient};
-use crate::protocol::{DescribeRun, EVENTS, ReadRunFile, SharedFolder};
+use crate::protocol::{DescribeRun, EVENTS, MOST_CALLS, ReadRunFile, SharedFolder};
 
 /// Most ranges of evidence that come with a record.
 const MOST_EVIDENCE: usize = 8;
 
 /// Most records that are read at once.
-pub const MOST_RECORDS: usize = 32;
+pub const MOST_RECORDS: usize = MOST_CALLS / 2;
 
 /// The path of the record of a run within it.
 const RECORD: &str = "record.json";

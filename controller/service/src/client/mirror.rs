@@ -13,11 +13,13 @@ use tokio::task::{JoinError, JoinSet};
 
 use super::{CallError, RigClient};
 use crate::digest::digest_of_file;
-use crate::protocol::{DescribeRun, FollowFile, FollowedFile, ReadRunFile, RunFile, SharedFolder};
+use crate::protocol::{
+    DescribeRun, FollowFile, FollowedFile, MOST_CALLS, ReadRunFile, RunFile, SharedFolder,
+};
 
 /// Most files that are fetched at a time: a quarter of what a host answers side by side, so that streams
 /// and input have their part.
-const AT_ONCE: usize = 16;
+const AT_ONCE: usize = MOST_CALLS / 4;
 
 /// Says why a run was not copied.
 #[derive(Debug, thiserror::Error)]

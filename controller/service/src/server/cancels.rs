@@ -10,7 +10,6 @@ use jig_model::{Identity, chain};
 use jig_rig::audit::{AuditDecision, AuditEntry};
 
 use super::RigHost;
-use super::connection::run_of;
 use crate::jobs::{Job, JobSpec};
 
 /// Name of a cancellation in the log.
@@ -50,7 +49,7 @@ impl Cancellation<'_> {
             why: format!("{why}; {} of {}, job {}", spec.command.name(), spec.by.name, job.id()),
             lease: None,
             of: None,
-            run: run_of(job),
+            run: job.run(),
         };
         if let Err(error) = host.audit.append(entry) {
             tracing::warn!(error = chain(&error), "the audit log lacks a line");

@@ -18,7 +18,6 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use jig_lab::CatalogueError;
-use jig_model::command::{CommandEvent, WorkerLine};
 use jig_model::{Fault, Identity, RunId, chain};
 use jig_rig::store::RunDir;
 use jig_rig::workflow::CancelToken;
@@ -40,17 +39,15 @@ use super::streams::{StreamOut, follow_file, follow_job};
 use super::view::view;
 use super::watch::watch_run;
 use super::watchers::{WatchedWriter, WatcherSlot};
+use crate::growing_file::read_at;
 use crate::jobs::{Job, JobId, JobOrder, JobSpec, MOST_JOB_INPUT, SendOrderError};
 use crate::protocol::{
     CallId, CancelJob, DescribePlace, DescribeRun, EndCall, EnvelopeError, FollowFile, FollowJob,
     Hello, HelloAnswer, Incoming, JobInput, JobSummary, LineReadError, LineReader, ListJobs,
-    MOST_LINE, Nothing, OfferFile, OrderLease, Outgoing, PROTOCOL, PlaceAnswer, PutFile,
-    ReadJobOutput, ReadRunFile, RequestError, RpcCall, RpcRequest, RunFileChunk, SharedFolder,
-    StartJob, ViewRig, WatchRun, error_code, write_line,
+    MOST_CALLS, MOST_LINE, Nothing, OfferFile, OrderLease, Outgoing, PROTOCOL, PlaceAnswer,
+    PutFile, ReadJobOutput, ReadRunFile, RequestError, RpcCall, RpcRequest, RunFileChunk,
+    SharedFolder, StartJob, ViewRig, WatchRun, error_code, write_line,
 };
-
-/// Most calls of a connection that are answered side by side.
-pub(super) const MOST_CALLS: usize = 64;
 
 /// Messages that may wait for the writer.
 const WAITING: usize = 16;
@@ -365,7 +362,7 @@ impl RpcConnection {
         let jobs = self.host.jobs.list().map_err(|error| refused(&error, error.fault()))?;
         let summary = |job: Job| {
             let spec = job.spec().ok().filter(|spec| self.gate.sees_job(spec))?;
-            let (run, by) = (run_of(&job), spec.by.name.to_string());
+            let (run, by) = (job.run(), spec.by.name.to_string());
             Some(JobSummary { alive: job.is_alive(), by, run, job: job.id().clone() })
         };
         Ok(jobs.into_iter().filter_map(summary).collect())
@@ -383,9 +380,8 @@ impl RpcConnection {
     fn read_run(&self, read: &ReadRunFile) -> Result<RunFileChunk, RequestError> {
         let told = |error: run_files::RunFileError| refused(&error, error.fault());
         let dir = self.run(&read.run)?;
-        let mut file = run_files::open(dir.path(), &read.path).map_err(told)?;
-        let bytes = run_files::read_at(&mut file, read.offset)
-            .map_err(|error| refused(&error, Fault::Lab))?;
+        let file = run_files::open(dir.path(), &read.path).map_err(told)?;
+        let bytes = read_at(&file, read.offset).map_err(|error| refused(&error, Fault::Lab))?;
         Ok(RunFileChunk { data: BASE64_STANDARD.encode(bytes) })
     }
 
@@ -468,18 +464,9 @@ async fn answer(out: &mpsc::Sender<Vec<u8>>, id: CallId, told: Result<Value, Req
 
 /// Reads bytes of a file that a job has written.
 fn chunk(path: &Path, offset: u64) -> Result<RunFileChunk, RequestError> {
-    let read = jig_rig::store::open_regular(path)
-        .and_then(|mut file| run_files::read_at(&mut file, offset));
+    let read = jig_rig::store::open_regular(path).and_then(|file| read_at(&file, offset));
     let bytes = read.map_err(|error| refused(&error, Fault::Lab))?;
     Ok(RunFileChunk { data: BASE64_STANDARD.encode(bytes) })
-}
-
-/// Finds out which run a job makes, by the first lines of its output.
-pub(super) fn run_of(job: &Job) -> Option<RunId> {
-    job.first_lines().into_iter().find_map(|line| match line {
-        WorkerLine::Event(CommandEvent::RunBegan { run, .. }) => Some(run),
-        WorkerLine::Event(_) | WorkerLine::Reply(_) | WorkerLine::Refused(_) => None,
-    })
 }
 
 impl SharedFolder {

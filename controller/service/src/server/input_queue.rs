@@ -5,8 +5,8 @@ use std::sync::{Mutex, PoisonError};
 
 use tokio::sync::{mpsc, oneshot};
 
-use super::connection::MOST_CALLS;
 use crate::jobs::{Job, JobId, JobInputs, JobOrder, SendOrderError};
+use crate::protocol::MOST_CALLS;
 
 /// Most orders of a job that wait for its worker: as many as a connection has calls under way, so that
 /// putting one never waits, and the connection goes on to read.
