@@ -74,6 +74,13 @@ fn a_run_at_another_rig_is_told_and_kept_as_one_of_this_host() {
         assert_eq!(there.out(), here.out(), "{fixture}");
         assert_eq!(lasting(&there.err()), lasting(&here.err()), "{fixture}");
     }
+    // A failure is explained among the runs of the rig.
+    let explained = ["explain", "failure", "last"];
+    let (there, here) = (hosts.run(&explained), hosts.rig.run(explained));
+    let told = there.says(0, &[]).out();
+    assert!(told.contains("cause: test_failed") && told.contains("last pass: "), "{there}");
+    assert_eq!((&told, there.code()), (&here.out(), here.code()));
+    hosts.run(&["explain", "failure", "20261124"]).says(2, &["20261124"]);
     // The copies are whole, and those of the rig are there, too.
     for copy in hosts.desk.run_dirs() {
         let original = hosts.rig.runs().join(copy.file_name().unwrap());

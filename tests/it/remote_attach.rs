@@ -94,6 +94,18 @@ fn a_signal_detaches_and_cancel_cancels() {
     attached.finish().says(130, &["CANCELLED"]);
     assert_eq!(verdict(&hosts.rig, &run).as_deref(), Some("cancelled"));
     ran(&mut hosts.call(&["runs", "cancel", &run])).unwrap().says(0, &["has ended already"]);
+    // The copy that the killed caller has left is complete since the run was attached.
+    let (copy, kept) = (hosts.desk.runs().join(&run), hosts.rig.runs().join(&run));
+    for name in ["record.json", "events.jsonl", "consoles/1/uart0.raw", "consoles/1/uart0.idx"] {
+        let (copied, kept) = (fs::read(copy.join(name)), fs::read(kept.join(name)));
+        assert_eq!(copied.unwrap(), kept.unwrap(), "{name}");
+    }
+    assert!(!copy.join("lock").exists() && !copy.join("incomplete-copy").exists());
+    // The log says who has cancelled it.
+    let audit = hosts.rig.run(["audit"]).says(0, &[]).out();
+    let cancels: Vec<_> = audit.lines().filter(|line| line.contains(" accepted cancel ")).collect();
+    let [line] = &cancels[..] else { panic!("{audit}") };
+    assert!(line.contains(&run) && line.contains("its caller asks"), "{line}");
 }
 
 #[test]

@@ -190,6 +190,32 @@ fn folders_and_the_socket_are_those_of_the_manager() {
 }
 
 #[test]
+fn the_rig_file_sets_what_the_command_line_leaves_open() {
+    let workshop = Workshop::new();
+    let metrics = workshop.path("m.sock");
+    let modes = || {
+        [&socket(&workshop), &metrics].map(|path| {
+            let about = fs::metadata(path).unwrap();
+            about.permissions().mode() & 0o777
+        })
+    };
+    let shown = metrics.display();
+    let table = format!("[serve]\nsocket_mode = \"660\"\nmetrics = \"unix:{shown}\"\n");
+    workshop.write("rig.toml", format!("version = 1\n{table}"));
+    let service = CaptureService::start(&workshop);
+    assert_eq!(modes(), [0o660; 2]);
+    service.stop().says(0, &[]);
+    let service = CaptureService::with(&workshop, |command| {
+        command.args(["--socket-mode", "600"]);
+    });
+    assert_eq!(modes(), [0o600; 2]);
+    service.stop().says(0, &[]);
+    let bad = "version = 1\n[serve]\nmetrics = \"0.0.0.0:1\"\nsocket_mode = \"066\"\n";
+    workshop.write("rig.toml", bad);
+    workshop.run(["serve"]).says(3, &["rig.toml:3", "127.0.0.1:PORT", "rig.toml:4", "octal"]);
+}
+
+#[test]
 fn lines_of_the_journal_begin_with_their_level() {
     let workshop = Workshop::new();
     for format in ["text", "json"] {

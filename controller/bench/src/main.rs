@@ -23,6 +23,7 @@ mod sample;
 mod setting;
 mod settle;
 mod shared_rig;
+mod shared_ssh;
 
 use std::process::ExitCode;
 
@@ -81,6 +82,7 @@ const MEASUREMENTS: &[(&str, Measure)] = &[
     ("probe", probe::measure),
     ("journal", journal::measure),
     ("shared", shared_rig::measure),
+    ("shared-ssh", shared_ssh::measure),
     ("capture", capture::throughput),
     ("consoles", capture::sixteen),
     ("memory", capture::flat_memory),

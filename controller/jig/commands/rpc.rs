@@ -43,6 +43,7 @@ pub(crate) fn rig_host(common: &Common) -> Result<RigHost, Failure> {
         jobs: JobStore::new(state.join("jobs")),
         files: FileStore::new(state.join("files")),
         runs: catalogue.runs_dir(),
+        audit: catalogue.audit_log(),
         watchers: JobWatchers::default(),
         worker: WorkerProgram { program, args: common.again() },
         lab: config,

@@ -9,7 +9,7 @@ mod export;
 mod list;
 mod log;
 mod show;
-mod source;
+pub(crate) mod source;
 #[cfg(test)]
 mod tests;
 mod timeline;

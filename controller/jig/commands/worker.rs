@@ -17,7 +17,7 @@ use jig_model::command::{
 };
 use jig_model::lease::RigUser;
 use jig_model::{Fault, exit};
-use jig_service::jobs::{Job, JobOrder, JobOrders, JobSpec};
+use jig_service::jobs::{Job, JobCancellation, JobOrder, JobOrders, JobSpec};
 use tokio::sync::mpsc;
 
 use super::runtime::until_signalled;
@@ -82,7 +82,7 @@ fn carry_out(common: &Common, screen: &Screen) -> Result<Reply, Failure> {
     until_signalled(async |cancel| Ok(lab.execute(command, events, cancel).await?))
 }
 
-/// Carries out a job: its folder has the command, and the FIFO by which it gets input.
+/// Carries out a job: its folder has the command, and the FIFOs by which it gets input and is cancelled.
 fn carry_out_job(common: &Common, screen: &Screen, folder: &Path) -> Result<Reply, Failure> {
     let job = Job::in_folder(folder).ok_or_else(|| {
         Failure::new(Fault::Usage, format!("{} is no folder of a job", folder.display()))
@@ -94,8 +94,9 @@ fn carry_out_job(common: &Common, screen: &Screen, folder: &Path) -> Result<Repl
     let lab = Lab::open(&LabConfig { user, ..common.lab()? })?.refusing(refusal);
     let events = Arc::new(EventLines(screen.clone()));
     until_signalled(async |cancel| {
-        let mut orders =
-            JobOrders::listen(folder).map_err(|error| Failure::of(Fault::Lab, &error))?;
+        let deaf = |error: io::Error| Failure::of(Fault::Lab, &error);
+        let mut cancellation = JobCancellation::listen(folder).map_err(deaf)?;
+        let mut orders = JobOrders::listen(folder).map_err(deaf)?;
         let (sender, input) = mpsc::channel(WAITING_INPUT);
         let mut sender = Some(sender);
         let asked = cancel.clone();
@@ -109,7 +110,6 @@ fn carry_out_job(common: &Common, screen: &Screen, folder: &Path) -> Result<Repl
                         }
                     }
                     Ok(JobOrder::End) => sender = None,
-                    Ok(JobOrder::Cancel) => asked.cancel(),
                     Err(error) => {
                         tracing::warn!(error = chain(&error), "the job takes no more orders");
                         return std::future::pending::<Infallible>().await;
@@ -117,9 +117,15 @@ fn carry_out_job(common: &Common, screen: &Screen, folder: &Path) -> Result<Repl
                 }
             }
         };
+        let obey = async {
+            cancellation.asked().await;
+            asked.cancel();
+            std::future::pending::<Infallible>().await
+        };
         tokio::select! {
             biased;
             ended = lab.execute_with_input(command, input, events, cancel) => Ok(ended?),
+            never = obey => match never {},
             never = listen => match never {},
         }
     })

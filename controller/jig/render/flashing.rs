@@ -8,7 +8,7 @@ use jig_probe::{FlashPhase, FlashProgress, FlashReport};
 
 use super::one_line;
 use super::progress::ProgressView;
-use super::screen::Screen;
+use super::screen::{Screen, stderr_line};
 
 /// Shows progress: one line that rewrites itself on a terminal, one line per phase in a pipe.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ impl FlashView {
             None => self.line.set(&format!("{program} flashes")),
         }
         if self.plain && percent.is_none() {
-            eprintln!("flashing by {program}");
+            stderr_line(&format!("flashing by {program}"));
         }
     }
 
@@ -52,7 +52,7 @@ impl FlashView {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         if self.plain && at.total > 0 && !told.contains(&at.phase) {
             told.push(at.phase);
-            eprintln!("{} {size}", phase_word(at.phase));
+            stderr_line(&format!("{} {size}", phase_word(at.phase)));
         }
     }
 }

@@ -9,6 +9,7 @@ use jig_model::result::CaseStatus;
 use jig_model::{Cause, Purpose, RunEvent, Verdict};
 use jig_rig::console::{Escaper, escape};
 
+use super::screen::stderr_line;
 use super::{LogPrinter, LogViews, ProgressView, Screen, one_line, repair_words};
 
 /// Shows one run.
@@ -97,7 +98,10 @@ impl LiveView {
                 if self.lines && self.repeat > 1 {
                     let (attempt, words) =
                         (tally.verdicts.len(), escape(verdict.summary.as_bytes()));
-                    eprintln!("attempt {attempt} of {}: {}: {words}", self.repeat, verdict.kind);
+                    stderr_line(&format!(
+                        "attempt {attempt} of {}: {}: {words}",
+                        self.repeat, verdict.kind
+                    ));
                 }
             }
             RunEvent::Recovery(recovery) => {
@@ -107,16 +111,16 @@ impl LiveView {
                 }
                 if self.tells && !matches!(recovery, RecoveryEvent::Step { .. }) {
                     self.progress.clear();
-                    eprintln!("jig: {}", one_line(&repair_words(recovery).0));
+                    stderr_line(&format!("jig: {}", one_line(&repair_words(recovery).0)));
                 }
             }
             RunEvent::Injected { fault, detail } if self.told => {
-                eprintln!("jig: injected {fault}: {}", escape(detail.as_bytes()));
+                stderr_line(&format!("jig: injected {fault}: {}", escape(detail.as_bytes())));
             }
             RunEvent::Recognised { cause: Cause::NoOutput | Cause::Hang, text, .. }
                 if self.show_console =>
             {
-                eprintln!("jig: {}", escape(text.as_bytes()));
+                stderr_line(&format!("jig: {}", escape(text.as_bytes())));
             }
             _ => return,
         }

@@ -30,6 +30,12 @@ pub(crate) struct Screen {
     lost: Arc<Mutex<Option<io::ErrorKind>>>,
 }
 
+/// Writes a line on standard error. A reader that has gone ends no run.
+pub(super) fn stderr_line(line: &str) {
+    // There is no place to report that standard error is closed.
+    let _ = writeln!(io::stderr().lock(), "{line}");
+}
+
 impl Screen {
     /// Looks at the streams, the environment and the options.
     pub(crate) fn new(common: &Common) -> Self {
@@ -97,8 +103,7 @@ impl Screen {
     /// Says a line on standard error, even if quiet.
     pub(crate) fn insist(&self, line: &str) {
         self.line.step_aside(|| {
-            // There is no place to report that standard error is closed.
-            let _ = writeln!(io::stderr().lock(), "{line}");
+            stderr_line(line);
         });
     }
 

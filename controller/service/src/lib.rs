@@ -5,6 +5,7 @@
 
 pub mod client;
 mod digest;
+mod growing_file;
 pub mod jobs;
 pub mod protocol;
 pub mod server;

@@ -3,36 +3,34 @@
 use jig_model::{Fault, exit};
 use jig_repair::setup::{first_bad_line, verdict_signature};
 use jig_rig::console::escape;
-use jig_rig::store::{RunEntry, RunStore};
+use jig_service::client::MOST_RECORDS;
 use serde_json::json;
 
 use crate::args::Common;
-use crate::commands::{open_lab, repair};
+use crate::commands::repair;
+use crate::commands::runs::source::open_with_earlier;
 use crate::failure::Failure;
 use crate::render::Screen;
 
 /// Runs of the place that are looked at.
 const HISTORY: usize = 20;
+const _: () = assert!(HISTORY <= MOST_RECORDS);
 
 /// Says how a run failed, how often its place has seen that, and which run passed there last.
 pub(super) fn explain(common: &Common, screen: &Screen, wanted: &str) -> Result<u8, Failure> {
-    let store = RunStore::new(open_lab(common)?.catalogue().runs_dir());
-    let RunEntry { dir, record, .. } = match store.open(wanted) {
-        Ok(entry) => entry,
-        Err(error) => {
-            return Err(repair_run(common, wanted).unwrap_or_else(|| Failure::from(error)));
-        }
-    };
-    let record = record?;
+    let (opened, earlier) = open_with_earlier(common, wanted, HISTORY).map_err(|failure| {
+        // Repair runs are of this host.
+        let own = (!common.is_elsewhere()).then(|| repair_run(common, wanted));
+        own.flatten().unwrap_or(failure)
+    })?;
+    let (record, dir) = (opened.entry.record?, opened.dir);
     let Some(verdict) = &record.verdict else {
         screen.say(&format!("{} has no verdict", record.id));
         return Ok(exit::INCONCLUSIVE);
     };
     let signature = verdict_signature(verdict);
     let (mut seen, mut alike, mut last_pass) = (0, Vec::new(), None);
-    let earlier = store.newest_first()?.filter_map(|entry| entry.record.ok());
-    let earlier = earlier.filter(|other| other.place == record.place && other.id < record.id);
-    for other in earlier.take(HISTORY) {
+    for other in earlier {
         let Some(verdict) = &other.verdict else { continue };
         seen += 1;
         match verdict_signature(verdict) {
@@ -71,7 +69,7 @@ pub(super) fn explain(common: &Common, screen: &Screen, wanted: &str) -> Result<
     }
     let place = record.place.as_ref().map(ToString::to_string).unwrap_or_default();
     if first.is_none() && first_bad_line(verdict).is_none() {
-        let dir = dir.path().display();
+        let dir = dir.display();
         screen.out(&format!("  nothing that was printed shows why; logs and record are in {dir}"));
         screen.out(&format!(
             "  next: {}",
@@ -79,7 +77,7 @@ pub(super) fn explain(common: &Common, screen: &Screen, wanted: &str) -> Result<
         ));
     }
     if let Some(first) = first {
-        let file = dir.path().join(&first.file);
+        let file = dir.join(&first.file);
         screen.out(&format!("  in {} @{}..{}", file.display(), first.start, first.end));
     }
     screen.out(&format!("  {place}: {} of the last {seen} runs failed like this", alike.len()));

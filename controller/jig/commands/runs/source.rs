@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use jig_lab::{FoundRun, RigQuery, RigView};
-use jig_rig::store::{RunEntry, RunStore};
+use jig_model::RunId;
+use jig_rig::store::{RunEntry, RunRecord, RunStore};
 use jig_service::client::{FetchedRun, RemoteRig, RunPart};
 
 use crate::args::Common;
@@ -13,18 +14,18 @@ use crate::commands::runtime::until_signalled;
 use crate::failure::Failure;
 
 /// A run, opened.
-pub(super) struct OpenedRun {
-    pub(super) entry: RunEntry,
+pub(crate) struct OpenedRun {
+    pub(crate) entry: RunEntry,
     /// Where it is at the rig's host.
-    pub(super) dir: PathBuf,
+    pub(crate) dir: PathBuf,
     /// The folder of runs in which it is read here.
-    pub(super) store: RunStore,
+    pub(crate) store: RunStore,
     /// Keeps what was fetched.
     _fetched: Option<FetchedRun>,
 }
 
 /// Opens a run by its id, a beginning of that, or `last`; of a rig elsewhere, a part is fetched.
-pub(super) fn open(common: &Common, wanted: &str, part: RunPart) -> Result<OpenedRun, Failure> {
+pub(crate) fn open(common: &Common, wanted: &str, part: RunPart) -> Result<OpenedRun, Failure> {
     let rig = elsewhere(common)?;
     until_signalled(async |cancel| {
         tokio::select! {
@@ -41,7 +42,7 @@ pub(super) fn open(common: &Common, wanted: &str, part: RunPart) -> Result<Opene
 }
 
 /// Finds a run.
-pub(super) async fn found(
+pub(crate) async fn found(
     rig: Option<&RemoteRig>,
     common: &Common,
     wanted: &str,
@@ -52,6 +53,67 @@ pub(super) async fn found(
     }
 }
 
+/// Opens a run by its record, with the records of at most `most` older runs of its place, the newest
+/// first. Those that cannot be read are left out.
+pub(crate) fn open_with_earlier(
+    common: &Common,
+    wanted: &str,
+    most: usize,
+) -> Result<(OpenedRun, Vec<RunRecord>), Failure> {
+    let rig = elsewhere(common)?;
+    let read = async || {
+        let found = found(rig.as_ref(), common, wanted).await?;
+        let opened = match &rig {
+            Some(rig) => fetched(rig, found, RunPart::Record).await?,
+            None => here(found)?,
+        };
+        // Who shows the run says why its record cannot be read.
+        let Ok(record) = &opened.entry.record else { return Ok((opened, Vec::new())) };
+        let ids = earlier_ids(rig.as_ref(), common, record, most).await?;
+        let earlier = match &rig {
+            Some(rig) => rig.records(&ids).await?,
+            None => records_here(common, &ids).await,
+        };
+        Ok((opened, earlier))
+    };
+    until_signalled(async |cancel| {
+        tokio::select! {
+            read = read() => read,
+            () = cancel.cancelled() => Err(stopped()),
+        }
+    })
+}
+
+async fn earlier_ids(
+    rig: Option<&RemoteRig>,
+    common: &Common,
+    record: &RunRecord,
+    most: usize,
+) -> Result<Vec<RunId>, Failure> {
+    let (mut ids, mut before) = (Vec::new(), record.id.clone());
+    loop {
+        let query = RigQuery::Runs { before: Some(before) };
+        let RigView::Runs(page) = seen(rig, common, query).await? else { return Err(unexpected()) };
+        let (more, last) = (page.more, page.runs.last().map(|run| run.id.clone()));
+        let alike = page.runs.into_iter().filter(|run| run.place == record.place);
+        ids.extend(alike.map(|run| run.id).take(most - ids.len()));
+        match last {
+            Some(last) if more && ids.len() < most => before = last,
+            _ => return Ok(ids),
+        }
+    }
+}
+
+async fn records_here(common: &Common, ids: &[RunId]) -> Vec<RunRecord> {
+    let mut records = Vec::new();
+    for id in ids {
+        // One that was removed since is left out, too.
+        let opened = found(None, common, id.as_str()).await.and_then(here);
+        records.extend(opened.ok().and_then(|opened| opened.entry.record.ok()));
+    }
+    records
+}
+
 fn here(found: FoundRun) -> Result<OpenedRun, Failure> {
     let store = RunStore::new(found.dir.parent().unwrap_or(Path::new("")));
     let entry = store.open(found.run.as_str()).map_err(Failure::from)?;
@@ -59,7 +121,7 @@ fn here(found: FoundRun) -> Result<OpenedRun, Failure> {
 }
 
 /// Fetches a part of a run.
-pub(super) async fn fetched(
+pub(crate) async fn fetched(
     rig: &RemoteRig,
     found: FoundRun,
     part: RunPart,

@@ -17,17 +17,37 @@ use crate::render::Screen;
 /// Interval of the looks at what is under way.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// How long callers may fetch the last output and the files of a command that has ended.
-const FETCH: Duration = Duration::from_secs(5);
+/// How long a caller that fetches the end of a command may stand still, and how long all of it may take:
+/// with the time for commands, a stop stays within what its manager waits for.
+const STILL: Duration = Duration::from_secs(5);
+const MOST_FETCH: Duration = Duration::from_secs(30);
 
 /// What a stop waits for.
 pub(super) struct Drain {
     jobs: Vec<Job>,
     /// Callers whose command has ended may still fetch its output.
     watchers: JobWatchers,
-    fetch_end: Instant,
+    fetch: FetchWait,
     passed_on: usize,
     end: Instant,
+}
+
+/// How long callers are waited for that fetch the last output and the files of commands.
+#[derive(Debug, Clone, Copy)]
+struct FetchWait {
+    /// When the last command ended.
+    began: Instant,
+    /// How long all of it may take.
+    limit: Duration,
+}
+
+impl FetchWait {
+    /// Tells whether no caller is waited for any longer; `moved` is when one moved last, if there are any.
+    fn is_over(&self, now: Instant, moved: Option<Instant>) -> bool {
+        let Some(moved) = moved else { return true };
+        let still = now.saturating_duration_since(moved.max(self.began));
+        still >= STILL || now.saturating_duration_since(self.began) >= self.limit
+    }
 }
 
 /// Whether there is more to wait for.
@@ -53,13 +73,19 @@ impl Drain {
         });
         let jobs = all.into_iter().filter(Job::is_alive).collect();
         let (now, passed_on) = (Instant::now(), passed_on(service));
-        Self { jobs, watchers, fetch_end: now + FETCH, passed_on, end: now + limit }
+        let fetch = FetchWait { began: now, limit: limit.min(MOST_FETCH) };
+        Self { jobs, watchers, fetch, passed_on, end: now + limit }
     }
 
     fn is_over(&self) -> bool {
         let now = Instant::now();
-        let fetched = self.watchers.count() == 0 || now >= self.fetch_end;
-        (self.jobs.is_empty() && self.passed_on == 0 && fetched) || now >= self.end
+        match self.jobs.is_empty() {
+            true => {
+                let passed = self.passed_on == 0 || now >= self.end;
+                passed && self.fetch.is_over(now, self.watchers.last_move())
+            }
+            false => now >= self.end,
+        }
     }
 
     /// Looks again after a moment. Cancel-safe.
@@ -67,10 +93,10 @@ impl Drain {
         if self.is_over() {
             return Drained::Over;
         }
-        sleep(LOOK.min(self.end.saturating_duration_since(Instant::now()))).await;
+        sleep(LOOK).await;
         if !self.jobs.is_empty() {
             self.jobs.retain(Job::is_alive);
-            self.fetch_end = Instant::now() + FETCH;
+            self.fetch.began = Instant::now();
         }
         self.passed_on = passed_on(service);
         Drained::Goes
@@ -104,5 +130,28 @@ impl Drain {
         } else if left > 0 {
             screen.insist(&format!("{left} commands go on without this service; see: jig runs"));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_caller_is_waited_for_while_it_moves_and_not_for_ever() {
+        let began = Instant::now();
+        let wait = FetchWait { began, limit: MOST_FETCH };
+        let at = |ms| began + Duration::from_millis(ms);
+        // No caller, or one that has not moved since long before.
+        assert!(wait.is_over(began, None));
+        let early = began.checked_sub(Duration::from_secs(3)).unwrap_or(began);
+        assert!(!wait.is_over(at(4_999), Some(early)));
+        assert!(wait.is_over(at(5_000), Some(early)));
+        // One that moves is waited for beyond that, up to the limit.
+        assert!(!wait.is_over(at(29_999), Some(at(25_000))));
+        assert!(wait.is_over(at(29_999), Some(at(24_999))));
+        assert!(wait.is_over(at(30_000), Some(at(29_999))));
+        // Who gives commands no time gives callers none.
+        assert!(FetchWait { began, limit: Duration::ZERO }.is_over(began, Some(began)));
     }
 }

@@ -46,12 +46,15 @@ use self::metrics::MetricsServer;
 pub(crate) use self::rig_watch::RigWatch;
 use super::rpc::rig_host;
 use super::runtime::runtime;
-use crate::args::{Common, ServeArgs};
+use crate::args::{Common, ServeArgs, socket_access};
 use crate::failure::{Failure, chain};
 use crate::render::Screen;
 
 /// Interval of the checks of the rig file.
 const LOOK: Duration = Duration::from_secs(1);
+
+/// How long a stop waits for commands under way: the unit of the package allows a minute more.
+const DRAIN: Duration = Duration::from_secs(120);
 
 /// Time limit for a proof under way to end, which includes switching its board off.
 const LAST_ROUND: Duration = Duration::from_secs(30);
@@ -86,7 +89,8 @@ async fn keep(
     catalogue: Catalogue,
     screen: Arc<Screen>,
 ) -> Result<u8, Failure> {
-    let access = args.access()?;
+    let settings = args.over(&catalogue.rig.serve);
+    let access = socket_access(&settings)?;
     let bug = |error: std::io::Error| Failure::of(Fault::Bug, &error);
     let mut stops = StopSignals::listen().map_err(bug)?;
     let mut hang_ups = signal(SignalKind::hangup()).map_err(bug)?;
@@ -98,7 +102,7 @@ async fn keep(
         let words = format!("make the socket {}: {}", rpc_socket.display(), chain(&error));
         Failure::new(Fault::Lab, words)
     })?;
-    let metrics = args.metrics.as_ref().map(|address| {
+    let metrics = settings.metrics.as_ref().map(|address| {
         MetricsServer::open(address, access, common.own_lab()).map_err(|error| {
             let words = format!("metrics cannot be offered at {address}: {error}");
             Failure::new(Fault::Lab, words)
@@ -147,8 +151,8 @@ async fn keep(
     manager.status(&summary(&service));
     let stop = CancelToken::new();
     let mut rounds = pin!(async {
-        if args.check_every != Some(Duration::ZERO) {
-            idle::rounds(common, &requests, args.check_every, &stop).await;
+        if settings.check_every != Some(Duration::ZERO) {
+            idle::rounds(common, &requests, settings.check_every, &stop).await;
         }
         stop.cancelled().await;
     });
@@ -191,7 +195,7 @@ async fn keep(
     stop.cancel();
     // Callers that are connected see the end of their commands; others find no socket.
     let _ = std::fs::remove_file(&rpc_socket);
-    let mut drain = Drain::begin(&jobs, watchers, &service, args.drain);
+    let mut drain = Drain::begin(&jobs, watchers, &service, settings.drain.unwrap_or(DRAIN));
     drain.tell(&screen);
     loop {
         manager.status(&drain.words());

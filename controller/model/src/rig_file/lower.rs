@@ -9,8 +9,9 @@ use super::known_boards::KnownBoards;
 use super::power::Devices;
 use super::raw::{RawCanary, RawEmulator, RawHub, RawPlace, RawProbe, RawRig, RawRuns};
 use super::{
-    Canary, CaptureLimits, EmulatorPart, Hub, Network, Place, ProbePart, Rig, RunStorage, access,
-    capture, checks, console_transports, flasher, leases, power, reset,
+    Canary, CaptureLimits, EmulatorPart, Hub, Network, Place, ProbePart, Rig, RunStorage,
+    ServeSettings, access, capture, checks, console_transports, flasher, leases, power, reset,
+    serve,
 };
 use crate::access::AccessRule;
 use crate::chip::{ChipSource, NoChips};
@@ -54,6 +55,8 @@ struct Earlier {
     capture: Option<String>,
     /// The file that says who goes first.
     leases: Option<String>,
+    /// The file that says how the service runs.
+    serve: Option<String>,
     /// What the transports of each place end at.
     transports: console_transports::Claims,
 }
@@ -66,6 +69,7 @@ struct LoweredFile {
     runs: Option<RunStorage>,
     capture: Option<CaptureLimits>,
     leases: Option<LeasePolicy>,
+    serve: Option<ServeSettings>,
     access: Vec<AccessRule>,
 }
 
@@ -98,7 +102,7 @@ impl Rig {
         let mut problems = Vec::new();
         for file in files {
             match parse_file(file, &devices, boards, &mut earlier) {
-                Ok(LoweredFile { places, power, hubs, runs, capture, leases, access }) => {
+                Ok(LoweredFile { places, power, hubs, runs, capture, leases, serve, access }) => {
                     rig.access.rules.extend(access);
                     rig.places.extend(places);
                     rig.hubs.extend(hubs);
@@ -106,6 +110,7 @@ impl Rig {
                     rig.runs = runs.unwrap_or(rig.runs);
                     rig.capture = capture.unwrap_or(rig.capture);
                     rig.leases = leases.unwrap_or(rig.leases);
+                    rig.serve = serve.unwrap_or(rig.serve);
                 }
                 Err(bad) => problems.push(without_secrets(bad)),
             }
@@ -163,6 +168,10 @@ fn parse_file(
             once(&leases, origin, &mut earlier.leases, "rig::leases-twice", &findings);
             leases::lower(leases.value, &findings)
         });
+        let serve = raw.value.serve.map(|table| {
+            once(&table, origin, &mut earlier.serve, "rig::serve-twice", &findings);
+            serve::lower(table.value, &findings)
+        });
         let access = raw.value.access.map(|list| list.value).unwrap_or_default().into_iter();
         let access: Vec<Option<AccessRule>> =
             access.map(|rule| access::lower(rule, (origin, text), &findings)).collect();
@@ -205,6 +214,7 @@ fn parse_file(
             runs,
             capture,
             leases,
+            serve,
             access: access.into_iter().collect::<Option<_>>()?,
         })
     });
@@ -227,6 +237,7 @@ fn once<T>(
     let (what, name) = match check {
         "rig::runs-twice" => ("where runs are kept", "[runs]"),
         "rig::leases-twice" => ("who goes first", "[leases]"),
+        "rig::serve-twice" => ("how the service runs", "[serve]"),
         _ => ("how much is kept between runs", "[capture]"),
     };
     match earlier {

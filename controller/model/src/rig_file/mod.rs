@@ -23,6 +23,7 @@ mod power;
 mod raw;
 mod raw_parts;
 mod reset;
+mod serve;
 mod types;
 
 pub use lower::RigText;
@@ -31,6 +32,7 @@ pub use parts::{
     ProbePart, ResetCommand, ResetLine, ResetPart,
 };
 pub use place::{MissingPart, Needed};
+pub use serve::{MetricsAddress, NotMetricsAddress, NotSocketMode, ServeSettings, SocketMode};
 pub use types::{Canary, CaptureLimits, Hub, Network, Place, Rig, RunStorage, UnknownPlace};
 
 #[cfg(test)]

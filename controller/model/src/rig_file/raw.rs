@@ -30,8 +30,25 @@ toml_table! {
         capture: RawCapture = optional,
         /// Who goes first where several users want a place, and for how long.
         leases: RawLeases = optional,
+        /// How `jig serve` runs; its command line overrides each key.
+        serve: RawServe = optional,
         /// Who may do what at which places. Without a rule, all may do all.
         access: Vec<Located<RawAccess>> = optional,
+    }
+
+    /// How `jig serve` runs, as far as its command line does not say otherwise. Read when it starts.
+    pub(super) struct RawServe {
+        /// The health of idle real boards is checked this often, "0s" for never; each as its profile says
+        /// if missing.
+        check_every: Duration = optional,
+        /// A stop waits this long for commands under way; "2m" if missing.
+        drain: Duration = optional,
+        /// Prometheus is answered here: "unix:PATH" or "127.0.0.1:PORT"; nowhere if missing.
+        metrics: String = optional,
+        /// Permissions of the socket of the rig, in octal; "600" if missing.
+        socket_mode: String = optional,
+        /// Group of the socket of the rig, by name or number.
+        socket_group: String = optional,
     }
 
     /// Gives rights to identities at places. Rules only give: their order means nothing.

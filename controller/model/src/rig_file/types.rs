@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{ConsoleTransport, EmulatorPart, FlasherPart, ProbePart, ResetPart};
+use super::{ConsoleTransport, EmulatorPart, FlasherPart, ProbePart, ResetPart, ServeSettings};
 use crate::access::AccessRules;
 use crate::document::did_you_mean;
 use crate::lease::LeasePolicy;
@@ -30,6 +30,8 @@ pub struct Rig {
     pub capture: CaptureLimits,
     /// Who goes first where several users want a place.
     pub leases: LeasePolicy,
+    /// How the service runs.
+    pub serve: ServeSettings,
     /// Who may do what at which places.
     pub access: AccessRules,
 }

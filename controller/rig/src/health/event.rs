@@ -32,6 +32,12 @@ pub enum HealthEvent {
         /// How many of these were overruns of a port.
         #[serde(default)]
         overruns: u32,
+        /// How many bytes of console output are known to be lost.
+        #[serde(default)]
+        lost_bytes: u64,
+        /// How many characters came with a wrong stop or parity bit.
+        #[serde(default)]
+        garbled: u64,
     },
     /// The rig had failed, and recovery has done what it could.
     RecoveryEnded {

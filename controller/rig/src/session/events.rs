@@ -31,19 +31,34 @@ struct RunTally {
     injected: Vec<Note>,
     /// How long the last deployment took, in milliseconds.
     flash_ms: Option<u64>,
-    /// How often console output was lost.
-    gaps: u32,
+    loss: RunLoss,
+}
+
+/// What of the console output of a run was lost or spoilt.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct RunLoss {
+    /// How often output was lost.
+    pub(super) gaps: u32,
     /// How often of these a port had overrun.
-    overruns: u32,
+    pub(super) overruns: u32,
+    /// Bytes that were lost, as far as their number is known.
+    pub(super) bytes: u64,
+    /// Characters that came with a wrong stop or parity bit.
+    pub(super) garbled: u64,
 }
 
 impl RunTally {
     fn count(&mut self, event: &RunEvent) {
         match event {
             RunEvent::Deployed(report) => self.flash_ms = Some(report.duration_ms),
-            RunEvent::Gap { reason, .. } => {
-                self.gaps += 1;
-                self.overruns += u32::from(reason == GapReason::Overrun.as_str());
+            RunEvent::Gap { reason, lost, .. } => {
+                let loss = &mut self.loss;
+                loss.gaps += 1;
+                loss.overruns += u32::from(reason == GapReason::Overrun.as_str());
+                loss.bytes = loss.bytes.saturating_add(lost.unwrap_or(0));
+            }
+            RunEvent::Garbled { count, .. } => {
+                self.loss.garbled = self.loss.garbled.saturating_add(*count);
             }
             RunEvent::Injected { fault, detail } if self.injected.len() < MAX_INJECTED => {
                 let (fault, detail) = (fault.clone(), detail.clone());
@@ -98,14 +113,9 @@ impl RunEvents {
         self.tally().flash_ms
     }
 
-    /// Returns how often console output was lost.
-    pub(super) fn gaps(&self) -> u32 {
-        self.tally().gaps
-    }
-
-    /// Returns how often a port has overrun.
-    pub(super) fn overruns(&self) -> u32 {
-        self.tally().overruns
+    /// Returns what of the console output was lost or spoilt.
+    pub(super) fn loss(&self) -> RunLoss {
+        self.tally().loss
     }
 
     fn tally(&self) -> MutexGuard<'_, RunTally> {

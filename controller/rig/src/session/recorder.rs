@@ -79,14 +79,17 @@ impl<'a> HealthRecorder<'a> {
         duration_ms: u64,
         events: &RunEvents,
     ) {
+        let loss = events.loss();
         let event = HealthEvent::RunEnded {
             run: self.run.clone(),
             kind: verdict.kind,
             cause: verdict.cause,
             duration_ms,
             flash_ms: events.flash_ms(),
-            gaps: events.gaps(),
-            overruns: events.overruns(),
+            gaps: loss.gaps,
+            overruns: loss.overruns,
+            lost_bytes: loss.bytes,
+            garbled: loss.garbled,
         };
         self.note(place, &event);
     }

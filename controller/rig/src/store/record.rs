@@ -180,9 +180,16 @@ impl RunRecord {
     /// # Errors
     /// Refuses newer versions, and says what is wrong with a damaged file.
     pub fn read(path: &Path) -> Result<Self, StoreError> {
-        let content = disk::read_bounded(path, MAX_RECORD)?;
-        check_head(path, &content)?;
-        serde_json::from_slice(&content).map_err(|e| StoreError::damaged(path, e.to_string()))
+        Self::parse(path, &disk::read_bounded(path, MAX_RECORD)?)
+    }
+
+    /// Reads the content of a record; `path` names it in errors.
+    ///
+    /// # Errors
+    /// As [`RunRecord::read`].
+    pub fn parse(path: &Path, content: &[u8]) -> Result<Self, StoreError> {
+        check_head(path, content)?;
+        serde_json::from_slice(content).map_err(|e| StoreError::damaged(path, e.to_string()))
     }
 
     /// Replaces the record on disk, in one step.

@@ -7,16 +7,24 @@ use std::path::Path;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use jig_lab::FoundRun;
-use jig_rig::store::{CopiedRun, RunEntry, RunRecord, RunStore, StoreError};
+use jig_model::{RunId, chain};
+use jig_rig::store::{CopiedRun, RunEntry, RunRecord, RunStore, StoreError, lost_runs};
 use tempfile::TempDir;
+use tokio::task::JoinSet;
 
-use super::mirror::{copy, read_all};
+use super::mirror::{WantedFile, copy_all, read_all};
 use super::remote::RemoteRig;
-use super::{MirrorError, RemoteRigError, RigClient};
-use crate::protocol::{DescribeRun, EVENTS, ReadRunFile, SharedFolder};
+use super::{CallError, MirrorError, RemoteRigError, RigClient};
+use crate::protocol::{DescribeRun, EVENTS, MOST_CALLS, ReadRunFile, SharedFolder};
 
 /// Most ranges of evidence that come with a record.
 const MOST_EVIDENCE: usize = 8;
+
+/// Most records that are read at once.
+pub const MOST_RECORDS: usize = MOST_CALLS / 2;
+
+/// The path of the record of a run within it.
+const RECORD: &str = "record.json";
 
 /// The ledger of the processes of a run. A copy that is kept has none, because they are those of another
 /// host; one that is removed again is never swept.
@@ -36,8 +44,8 @@ pub enum RunPart {
 impl RunPart {
     fn has(self, path: &str) -> bool {
         match self {
-            Self::Record => path == "record.json",
-            Self::Log => ["record.json", EVENTS].contains(&path) || is_log(path),
+            Self::Record => path == RECORD,
+            Self::Log => [RECORD, EVENTS].contains(&path) || is_log(path),
             Self::Whole => true,
         }
     }
@@ -80,6 +88,15 @@ impl FetchedRun {
 }
 
 impl RemoteRig {
+    /// Reads the records of runs, [`MOST_RECORDS`] at most, in their order. One that is not there, or
+    /// cannot be read, is left out.
+    ///
+    /// # Errors
+    /// The host cannot be reached.
+    pub async fn records(&self, runs: &[RunId]) -> Result<Vec<RunRecord>, RemoteRigError> {
+        self.again(async || Ok(read_records(&self.link().await?.client, runs).await?)).await
+    }
+
     /// Fetches a run, or a part of it. Where the caller sees the rig's own folder, nothing is copied.
     ///
     /// # Errors
@@ -100,7 +117,7 @@ impl RemoteRig {
         }
         self.again(async || {
             let client = self.link().await?.client;
-            fetch(&client, found.clone(), part).await.map_err(|source| match source {
+            self.fetch_once(&client, &found, part).await.map_err(|source| match source {
                 MirrorError::Call(error) => RemoteRigError::Call(error),
                 source => {
                     RemoteRigError::Mirror { run: found.run.clone(), host: self.host(), source }
@@ -109,6 +126,71 @@ impl RemoteRig {
         })
         .await
     }
+}
+
+impl RemoteRig {
+    async fn fetch_once(
+        &self,
+        client: &RigClient,
+        found: &FoundRun,
+        part: RunPart,
+    ) -> Result<FetchedRun, MirrorError> {
+        if !found.live {
+            for runs in [self.runs_dir().to_owned(), lost_runs()] {
+                let store = RunStore::new(runs);
+                match complete(client, &store, &found.run).await {
+                    Ok(true) => {
+                        let found = found.clone();
+                        return Ok(FetchedRun { store, found, _live: None, _folder: None });
+                    }
+                    Ok(false) => {}
+                    Err(error) if error.is_lost() => return Err(error),
+                    // It can be shown nevertheless.
+                    Err(error) => {
+                        tracing::warn!(
+                            error = chain(&error),
+                            "the copy of the run stays incomplete"
+                        );
+                    }
+                }
+            }
+        }
+        fetch(client, found.clone(), part).await
+    }
+}
+
+/// Completes the copy of a run that a lost connection has left incomplete; tells whether there was one.
+async fn complete(client: &RigClient, store: &RunStore, run: &RunId) -> Result<bool, MirrorError> {
+    let Some(copied) = store.resume_copy(run)? else { return Ok(false) };
+    let listed = client.call(&DescribeRun { run: run.clone() }).await?;
+    // What is there of a log is its beginning.
+    let wanted =
+        listed.files.into_iter().map(|file| WantedFile { grown: is_log(&file.path), file });
+    copy_all(client, &copied, wanted).await?;
+    copied.finish()?;
+    tracing::info!(%run, folder = %store.root().display(), "the copy of the run is complete");
+    Ok(true)
+}
+
+async fn read_records(client: &RigClient, runs: &[RunId]) -> Result<Vec<RunRecord>, CallError> {
+    let mut reads = JoinSet::new();
+    // Started at once: a caller looks at no more than a host answers side by side.
+    for (number, run) in runs.iter().take(MOST_RECORDS).cloned().enumerate() {
+        let client = client.clone();
+        reads.spawn(async move { (number, read_all(&client, &run, RECORD).await) });
+    }
+    let mut records = Vec::new();
+    for (number, read) in reads.join_all().await {
+        match read {
+            Ok(content) => records.extend(
+                RunRecord::parse(Path::new(RECORD), &content).ok().map(|record| (number, record)),
+            ),
+            Err(MirrorError::Call(error)) if error.is_lost() => return Err(error),
+            Err(error) => tracing::debug!(error = chain(&error), "a record is not read"),
+        }
+    }
+    records.sort_unstable_by_key(|(number, _)| *number);
+    Ok(records.into_iter().map(|(_, record)| record).collect())
 }
 
 async fn fetch(
@@ -121,7 +203,7 @@ async fn fetch(
     let store = RunStore::new(folder.path());
     let copied = match part {
         RunPart::Record => {
-            let record = read_all(client, &found.run, "record.json").await?;
+            let record = read_all(client, &found.run, RECORD).await?;
             let copied = store.begin_copy(&found.run, &record)?;
             evidence(client, &copied).await?;
             copied
@@ -132,19 +214,18 @@ async fn fetch(
             let record = copied.dir().record_path();
             // A run without a record is shown as one.
             fs::remove_file(&record).map_err(|error| MirrorError::write(&record, error))?;
-            let mut files: Vec<_> =
-                listed.files.iter().filter(|file| part.has(&file.path)).collect();
+            let wanted = listed.files.into_iter().filter(|file| part.has(&file.path));
+            let wanted = wanted.map(|file| WantedFile { file, grown: false });
             // The index of a console before its log: what it tells of is in the log then.
-            files.sort_by(|a, b| a.path.cmp(&b.path));
-            for file in files {
-                match file.path == CHILDREN {
-                    false => copy(client, &copied, false, file).await?,
-                    true => {
-                        let path = copied.dir().path().join(CHILDREN);
-                        let text = read_all(client, &found.run, CHILDREN).await?;
-                        fs::write(&path, text).map_err(|error| MirrorError::write(&path, error))?;
-                    }
-                }
+            let (indices, rest): (Vec<_>, Vec<_>) =
+                wanted.partition(|wanted| wanted.file.path.ends_with(".idx"));
+            let ledger = rest.iter().any(|wanted| wanted.file.path == CHILDREN);
+            copy_all(client, &copied, indices).await?;
+            copy_all(client, &copied, rest).await?;
+            if ledger {
+                let path = copied.dir().path().join(CHILDREN);
+                let text = read_all(client, &found.run, CHILDREN).await?;
+                fs::write(&path, text).map_err(|error| MirrorError::write(&path, error))?;
             }
             copied
         }

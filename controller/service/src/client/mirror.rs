@@ -9,11 +9,17 @@ use base64::prelude::BASE64_STANDARD;
 use jig_model::command::CommandEvent;
 use jig_model::{Fault, RunId, chain};
 use jig_rig::store::{CopiedRun, RunStore, StoreError, lost_runs};
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 
 use super::{CallError, RigClient};
 use crate::digest::digest_of_file;
-use crate::protocol::{DescribeRun, FollowFile, FollowedFile, ReadRunFile, RunFile, SharedFolder};
+use crate::protocol::{
+    DescribeRun, FollowFile, FollowedFile, MOST_CALLS, ReadRunFile, RunFile, SharedFolder,
+};
+
+/// Most files that are fetched at a time: a quarter of what a host answers side by side, so that streams
+/// and input have their part.
+const AT_ONCE: usize = MOST_CALLS / 4;
 
 /// Says why a run was not copied.
 #[derive(Debug, thiserror::Error)]
@@ -40,6 +46,9 @@ pub enum MirrorError {
         /// Its path within the run.
         path: String,
     },
+    /// A copy ended in a panic.
+    #[error("a file of the run was not copied")]
+    Task(#[source] JoinError),
     /// What came is no base64.
     #[error("the rig's host sends no base64")]
     Data(#[from] base64::DecodeError),
@@ -52,6 +61,7 @@ impl MirrorError {
             Self::Call(error) => error.fault(),
             Self::Store(error) => error.fault(),
             Self::Write { .. } | Self::Differs { .. } | Self::Data(_) => Fault::Lab,
+            Self::Task(_) => Fault::Bug,
         }
     }
 
@@ -185,11 +195,12 @@ impl RunMirror {
         while self.pumps.join_next().await.is_some() {}
         let Some(run) = &self.run else { return Ok(None) };
         let listed = client.call(&DescribeRun { run: run.id.clone() }).await?;
-        for file in &listed.files {
-            // A console log only grows; any other file may be a new one.
+        // A console log only grows; any other file may be a new one.
+        let wanted = listed.files.into_iter().map(|file| {
             let grown = run.logs.contains(&file.path);
-            copy(client, &run.copy, grown, file).await?;
-        }
+            WantedFile { file, grown }
+        });
+        copy_all(client, &run.copy, wanted).await?;
         let Some(run) = self.run.take() else { return Ok(None) };
         Ok(Some(run.copy.finish()?.path().to_owned()))
     }
@@ -208,31 +219,84 @@ async fn pump(client: &RigClient, follow: FollowFile, to: &Path) -> Result<(), M
     Ok(stream.answer::<FollowFile>().await.map(|_| ())?)
 }
 
-/// Copies a file, and compares the whole; of one that has `grown`, what is behind the end of the copy.
-pub(super) async fn copy(
+/// A file of a run that is to be copied.
+pub(super) struct WantedFile {
+    pub(super) file: RunFile,
+    /// Whether the copy is a beginning of it, or all of it.
+    pub(super) grown: bool,
+}
+
+/// Copies files, several at a time: a call for each would wait for the way there and back.
+pub(super) async fn copy_all(
     client: &RigClient,
     to: &CopiedRun,
+    wanted: impl IntoIterator<Item = WantedFile>,
+) -> Result<(), MirrorError> {
+    // What is under way ends with the first failure, when this is dropped.
+    let mut copies = JoinSet::new();
+    for WantedFile { file, grown } in wanted {
+        let Some(path) = to.file(&file.path)? else { continue };
+        if copies.len() >= AT_ONCE {
+            joined(copies.join_next().await)?;
+        }
+        let (client, run) = (client.clone(), to.dir().id().clone());
+        copies.spawn(async move { copy(&client, &run, &path, grown, &file).await });
+    }
+    while let Some(copied) = copies.join_next().await {
+        joined(Some(copied))?;
+    }
+    Ok(())
+}
+
+fn joined(copied: Option<Result<Result<(), MirrorError>, JoinError>>) -> Result<(), MirrorError> {
+    copied.map_or(Ok(()), |copied| copied.map_err(MirrorError::Task)?)
+}
+
+/// Copies a file, and compares the whole; of one that has `grown`, what is behind the end of the copy.
+async fn copy(
+    client: &RigClient,
+    run: &RunId,
+    path: &Path,
     grown: bool,
     file: &RunFile,
 ) -> Result<(), MirrorError> {
-    let Some(path) = to.file(&file.path)? else { return Ok(()) };
-    let run = to.dir().id();
-    let failed = |error| MirrorError::write(&path, error);
-    let differs = || MirrorError::Differs { run: run.clone(), path: file.path.clone() };
+    let failed = |error| MirrorError::write(path, error);
     let same = |path: &Path| {
         let Some(wanted) = &file.sha256 else { return Ok(true) };
         io::Result::Ok(digest_of_file(path)?.sha256 == *wanted)
     };
-    let len = std::fs::metadata(&path).map_or(0, |about| about.len());
-    if len == file.size && path.is_file() && same(&path).map_err(failed)? {
+    let len = std::fs::metadata(path).map_or(0, |about| about.len());
+    if len == file.size && path.is_file() && same(path).map_err(failed)? {
         return Ok(());
     }
-    let offset = if grown && len < file.size { len } else { 0 };
+    let mut offset = if grown && len < file.size { len } else { 0 };
+    loop {
+        read_behind(client, run, path, offset, file).await?;
+        if same(path).map_err(failed)? {
+            return Ok(());
+        }
+        if offset == 0 {
+            return Err(MirrorError::Differs { run: run.clone(), path: file.path.clone() });
+        }
+        // It did not begin as the rig's does.
+        offset = 0;
+    }
+}
+
+/// Reads a file from an offset on, and writes that behind as much of the copy.
+async fn read_behind(
+    client: &RigClient,
+    run: &RunId,
+    path: &Path,
+    offset: u64,
+    file: &RunFile,
+) -> Result<(), MirrorError> {
+    let failed = |error| MirrorError::write(path, error);
     let mut options = OpenOptions::new();
     options.create(true).append(offset > 0).write(true).truncate(offset == 0);
-    let mut to = options.open(&path).map_err(failed)?;
-    let mut at = offset;
-    loop {
+    let (mut to, mut at) = (options.open(path).map_err(failed)?, offset);
+    // A file without a digest grows: all that is there by now is read.
+    while at < file.size || file.sha256.is_none() {
         let read = ReadRunFile { run: run.clone(), path: file.path.clone(), offset: at };
         let bytes = BASE64_STANDARD.decode(client.call(&read).await?.data)?;
         if bytes.is_empty() {
@@ -241,11 +305,7 @@ pub(super) async fn copy(
         to.write_all(&bytes).map_err(failed)?;
         at += u64::try_from(bytes.len()).unwrap_or(0);
     }
-    drop(to);
-    match same(&path).map_err(failed)? {
-        true => Ok(()),
-        false => Err(differs()),
-    }
+    Ok(())
 }
 
 pub(super) async fn read_all(

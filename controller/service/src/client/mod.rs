@@ -18,7 +18,7 @@ mod upload;
 mod watch;
 
 pub use connection::{CallError, RigClient};
-pub use fetch::{FetchedRun, RunPart};
+pub use fetch::{FetchedRun, MOST_RECORDS, RunPart};
 pub use mirror::MirrorError;
 pub use remote::{Connect, Connected, GoesOn, Patience, RemoteRig, RemoteRigError};
 pub use upload::UploadError;

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -14,6 +15,7 @@ use jig_model::{Fault, LeaseId, RunId};
 use jig_rig::workflow::CancelToken;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Mutex, mpsc};
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
 use super::mirror::RunMirror;
@@ -347,8 +349,10 @@ impl RemoteRig {
             }
         }
         let mirror = RunMirror::new(self.runs.clone(), &link.host.runs);
-        let sent = CallerInput { input: Some(input), unconfirmed: false, cancelled: false, cancel };
-        let mut session = JobSession { job: &job, offset: 0, events, mirror, sent, last: None };
+        let sent = CallerInput { input: Some(input), unconfirmed: false };
+        let cancellation = PassedCancellation { cancel, passed_on: Arc::default() };
+        let mut session =
+            JobSession { job: &job, offset: 0, events, mirror, sent, cancellation, last: None };
         let end = loop {
             match session.follow(&link.client).await {
                 Err(error) if error.is_lost() => {
@@ -416,7 +420,42 @@ struct JobSession<'a> {
     events: Arc<dyn EventSink>,
     mirror: RunMirror,
     sent: CallerInput,
+    cancellation: PassedCancellation,
     last: Option<WorkerLine>,
+}
+
+/// The caller's cancellation on its way to the job.
+struct PassedCancellation {
+    cancel: CancelToken,
+    /// Whether the host has it.
+    passed_on: Arc<AtomicBool>,
+}
+
+impl PassedCancellation {
+    /// Passes it on when it comes, beside whatever else the caller waits for: a task of its own, because
+    /// who takes in events may stop this one. Ends with what is returned.
+    fn pass_on(&self, client: &RigClient, job: &JobId) -> JoinSet<()> {
+        let (cancel, passed_on) = (self.cancel.clone(), Arc::clone(&self.passed_on));
+        let (client, job) = (client.clone(), job.clone());
+        let mut task = JoinSet::new();
+        task.spawn(async move {
+            cancel.cancelled().await;
+            if passed_on.load(Ordering::Acquire) {
+                return;
+            }
+            match client.call(&CancelJob { job }).await {
+                // Passed on again by the next connection.
+                Err(error) if error.is_lost() => {}
+                told => {
+                    passed_on.store(true, Ordering::Release);
+                    if let Err(error) = told {
+                        tracing::warn!(%error, "the command was not cancelled");
+                    }
+                }
+            }
+        });
+        task
+    }
 }
 
 /// What the caller sends to the job.
@@ -425,44 +464,29 @@ struct CallerInput {
     input: Option<mpsc::Receiver<Vec<u8>>>,
     /// Whether the host has not said that it has got all of what was taken from `input`.
     unconfirmed: bool,
-    cancelled: bool,
-    cancel: CancelToken,
 }
 
 impl CallerInput {
-    /// Passes on input and cancellation as they come, until the connection is lost.
+    /// Passes on input as it comes, until its end or until the connection is lost.
     async fn pass_on(&mut self, client: &RigClient, job: &JobId) -> Result<(), CallError> {
-        loop {
-            tokio::select! {
-                () = self.cancel.cancelled(), if !self.cancelled => {
-                    client.call(&CancelJob { job: job.clone() }).await?;
-                    self.cancelled = true;
-                }
-                bytes = received(&mut self.input) => {
-                    let end = bytes.is_none();
-                    if end {
-                        self.input = None;
-                    }
-                    self.unconfirmed = true;
-                    for piece in bytes.unwrap_or_default().chunks(MOST_JOB_INPUT) {
-                        let data = BASE64_STANDARD.encode(piece);
-                        client.call(&JobInput { job: job.clone(), data, end: false }).await?;
-                    }
-                    if end {
-                        let data = String::new();
-                        client.call(&JobInput { job: job.clone(), data, end }).await?;
-                    }
-                    self.unconfirmed = false;
-                }
+        while let Some(input) = &mut self.input {
+            let bytes = input.recv().await;
+            let end = bytes.is_none();
+            if end {
+                self.input = None;
             }
+            self.unconfirmed = true;
+            for piece in bytes.unwrap_or_default().chunks(MOST_JOB_INPUT) {
+                let data = BASE64_STANDARD.encode(piece);
+                client.call(&JobInput { job: job.clone(), data, end: false }).await?;
+            }
+            if end {
+                let data = String::new();
+                client.call(&JobInput { job: job.clone(), data, end }).await?;
+            }
+            self.unconfirmed = false;
         }
-    }
-}
-
-async fn received(input: &mut Option<mpsc::Receiver<Vec<u8>>>) -> Option<Vec<u8>> {
-    match input {
-        Some(input) => input.recv().await,
-        None => std::future::pending().await,
+        Ok(())
     }
 }
 
@@ -478,7 +502,8 @@ impl JobSession<'_> {
     }
 
     async fn follow_until_lost(&mut self, client: &RigClient) -> Result<JobEnd, CallError> {
-        let Self { job, offset, events, mirror, sent, last } = self;
+        let Self { job, offset, events, mirror, sent, cancellation, last } = self;
+        let _cancels = cancellation.pass_on(client, job);
         let call = FollowJob { job: job.clone(), offset: *offset };
         let mut stream = client.stream(&call).await?;
         let mut passes_on = pin!(sent.pass_on(client, job));

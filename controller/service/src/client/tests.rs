@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use jig_lab::LabConfig;
 use jig_model::Identity;
@@ -10,14 +11,21 @@ use jig_model::command::{
     Command, CommandEvent, EventSink, RecoverySteps, Refusal, Reply, RunCommand, RunOptions,
 };
 use jig_model::protocol::BoxFuture;
+use jig_rig::audit::AuditLog;
 use jig_rig::workflow::CancelToken;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex, split};
+use tokio::io::{
+    AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, duplex, split,
+};
 use tokio::sync::mpsc;
+use tokio::time::{sleep, timeout};
 
 use super::*;
-use crate::jobs::JobStore;
 use crate::jobs::tests::{answer, said, scripted};
+use crate::jobs::{JobId, JobStore};
+use crate::protocol::{FollowJob, Hello, Outgoing, PROTOCOL, StartJob};
 use crate::server::{FileStore, JobWatchers, RigHost, serve};
+
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// Connects to a host of this process; connection number `n` is cut behind `cuts[n]` bytes from the
 /// host.
@@ -73,11 +81,12 @@ impl EventSink for Told {
     }
 }
 
-fn rig(folder: &std::path::Path, script: &str, cuts: Vec<usize>) -> RemoteRig {
-    let host = Arc::new(RigHost {
+fn host(folder: &std::path::Path, script: &str) -> Arc<RigHost> {
+    Arc::new(RigHost {
         jobs: JobStore::new(folder.join("jobs")),
         files: FileStore::new(folder.join("files")),
         runs: folder.join("runs"),
+        audit: AuditLog::in_state(folder),
         watchers: JobWatchers::default(),
         worker: scripted(script),
         lab: LabConfig::default(),
@@ -89,7 +98,11 @@ fn rig(folder: &std::path::Path, script: &str, cuts: Vec<usize>) -> RemoteRig {
             help: None,
             problems: Vec::new(),
         },
-    });
+    })
+}
+
+fn rig(folder: &std::path::Path, script: &str, cuts: Vec<usize>) -> RemoteRig {
+    let host = host(folder, script);
     let connect = Arc::new(CutConnect { host, cuts, made: AtomicUsize::new(0) });
     RemoteRig::new(connect, folder.join("copies"), "a test".to_owned(), "0")
 }
@@ -161,4 +174,93 @@ async fn an_image_is_sent_and_named_as_the_host_does() {
     assert!(seen[at..].contains("/app.bin@0x8000"), "{seen}");
     let stored = std::fs::read_dir(folder.path().join("files")).unwrap().count();
     assert_eq!(stored, 1);
+}
+
+/// Takes no event before it is told to.
+struct StuckSink {
+    stuck: std::sync::mpsc::Sender<()>,
+    go_on: Mutex<std::sync::mpsc::Receiver<()>>,
+}
+
+impl EventSink for StuckSink {
+    fn event(&self, _: CommandEvent) {
+        let _ = self.stuck.send(());
+        let _ = self.go_on.lock().unwrap().recv_timeout(LIMIT);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancellation_reaches_a_job_whose_caller_takes_no_events() {
+    let folder = tempfile::tempdir().unwrap();
+    let (told, audit) = (folder.path().join("told"), AuditLog::in_state(folder.path()));
+    nix::unistd::mkfifo(&told, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    // More events than fit between the job and its caller.
+    let script = format!(
+        "for n in $(seq 3000); do echo '{}'; done; head -c 1 \"$2/cancel\" > /dev/null; \
+         echo > '{}'; echo '{}'",
+        said("busy"),
+        told.display(),
+        answer()
+    );
+    let rig = rig(folder.path(), &script, Vec::new());
+    let (stuck, is_stuck) = std::sync::mpsc::channel();
+    let (let_on, go_on) = std::sync::mpsc::channel();
+    let (_, none) = mpsc::channel(1);
+    let cancel = CancelToken::new();
+    let asked = cancel.clone();
+    // Cancels once the caller stands still, and lets it go on once the job has been told.
+    let other_end = std::thread::spawn(move || {
+        is_stuck.recv_timeout(LIMIT).unwrap();
+        asked.cancel();
+        std::fs::read(told).unwrap();
+        drop(let_on);
+    });
+    let sink = Arc::new(StuckSink { stuck, go_on: Mutex::new(go_on) });
+    let done = timeout(LIMIT, rig.execute(steps(), none, sink, cancel)).await.unwrap();
+    assert!(matches!(done, Ok(Reply::Ended(_))), "{done:?}");
+    other_end.join().unwrap();
+    let lines: Vec<_> = audit.read().unwrap().map(|item| item.unwrap().content.unwrap()).collect();
+    let [line] = &lines[..] else { panic!("{lines:?}") };
+    assert_eq!((line.entry.command.as_str(), line.entry.right), ("cancel", None));
+    assert_eq!(line.entry.identity, Identity::default());
+    assert!(line.entry.why.starts_with("its caller asks; recovery-steps of "), "{line:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_caller_that_takes_bytes_moves_and_one_that_stands_still_does_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = format!("for n in $(seq 300); do echo '{}'; done; echo '{}'", said("x"), answer());
+    let host = host(folder.path(), &script);
+    let watchers = host.watchers.clone();
+    let (mut near, far) = duplex(128);
+    let (from, to) = split(far);
+    tokio::spawn(serve(host, Identity::default(), from, to));
+    let job = JobId::random(jiff::Timestamp::now());
+    let hello = Hello { protocol: PROTOCOL, program: String::new(), by: String::new() };
+    let start = StartJob { job: job.clone(), command: steps(), attached: false, lease: None };
+    near.write_all(&Outgoing::request(1, &hello).unwrap()).await.unwrap();
+    let mut answered = BufReader::new(near);
+    answered.read_line(&mut String::new()).await.unwrap();
+    assert_eq!(watchers.last_move(), None, "a caller that has no job is waited for");
+    answered.write_all(&Outgoing::request(2, &start).unwrap()).await.unwrap();
+    answered.read_line(&mut String::new()).await.unwrap();
+    let follow = Outgoing::request(3, &FollowJob { job, offset: 0 }).unwrap();
+    answered.write_all(&follow).await.unwrap();
+    let minute = Duration::from_secs(60);
+    let mut before = watchers.last_move().unwrap();
+    for _ in 0..3 {
+        // Each read makes room for more, which is taken behind a pause.
+        sleep(minute).await;
+        let mut some = [0; 100];
+        answered.read_exact(&mut some).await.unwrap();
+        sleep(Duration::from_millis(1)).await;
+        let moved = watchers.last_move().unwrap();
+        assert!(moved >= before + minute, "{moved:?} {before:?}");
+        before = moved;
+    }
+    sleep(minute).await;
+    assert_eq!(watchers.last_move(), Some(before), "a caller that stands still moves");
+    drop(answered);
+    sleep(minute).await;
+    assert_eq!(watchers.last_move(), None);
 }

@@ -3,21 +3,12 @@
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use jig_model::Fault;
 use jig_model::command::{LineError, MOST_LINE, WorkerLine};
-use tokio::time::sleep;
 
 use super::job::{Job, JobError};
-
-/// Shortest and longest pause between two looks at the output: short for the answer to a command that
-/// takes some milliseconds, long for one that takes minutes.
-const SHORTEST: Duration = Duration::from_millis(1);
-const LONGEST: Duration = Duration::from_millis(20);
-
-/// Bytes read at once.
-const STRIDE: usize = 64 << 10;
+use crate::growing_file::GrowingFile;
 
 /// How much of the standard error of a worker that has crashed is told.
 const MOST_ERRORS: u64 = 2 << 10;
@@ -74,13 +65,12 @@ pub enum JobNews {
 /// Reads what a job says. While it lives, the job is followed.
 pub struct JobFollower {
     job: Job,
-    output: File,
+    output: GrowingFile,
     path: PathBuf,
     /// Where `pending` begins.
     offset: u64,
     pending: Vec<u8>,
     answered: bool,
-    pause: Duration,
     _followed: File,
 }
 
@@ -95,11 +85,11 @@ impl JobFollower {
             let path = folder.join(name);
             File::open(&path).map_err(|error| JobError::file("read", &path, error))
         };
-        let (mut output, followed) = (opened("out.jsonl")?, opened("followed")?);
+        let (output, followed) = (opened("out.jsonl")?, opened("followed")?);
         let path = folder.join("out.jsonl");
         let failed = |error| JobError::file("read", &path, error);
         followed.lock_shared().map_err(failed)?;
-        output.seek(SeekFrom::Start(offset)).map_err(failed)?;
+        let output = GrowingFile::new(output, offset);
         let job = job.clone();
         Ok(Self {
             job,
@@ -108,7 +98,6 @@ impl JobFollower {
             offset,
             pending: Vec::new(),
             answered: false,
-            pause: SHORTEST,
             _followed: followed,
         })
     }
@@ -122,15 +111,10 @@ impl JobFollower {
             if let Some(news) = self.take_line()? {
                 return Ok(news);
             }
-            // Asked first: what was written before the end is read behind it.
-            let alive = self.job.is_alive();
-            if self.read()? {
-                self.pause = SHORTEST;
-            } else if !alive {
-                return Ok(JobNews::Ended { crashed: self.crashed() });
-            } else {
-                sleep(self.pause).await;
-                self.pause = (self.pause * 2).min(LONGEST);
+            let bytes = self.output.next(|| self.job.is_alive()).await;
+            match bytes.map_err(|error| JobError::file("read", &self.path, error))? {
+                Some(bytes) => self.pending.extend_from_slice(&bytes),
+                None => return Ok(JobNews::Ended { crashed: self.crashed() }),
             }
         }
     }
@@ -150,16 +134,6 @@ impl JobFollower {
         let len = u64::try_from(end).unwrap_or(u64::MAX);
         self.offset = at.saturating_add(len).saturating_add(1);
         Ok(Some(JobNews::Line { next: self.offset, line: Box::new(line) }))
-    }
-
-    /// Reads what has been written; tells whether there was anything.
-    fn read(&mut self) -> Result<bool, JobFollowError> {
-        let len = self.pending.len();
-        self.pending.resize(len + STRIDE, 0);
-        let read = self.output.read(&mut self.pending[len..]);
-        self.pending.truncate(len + *read.as_ref().unwrap_or(&0));
-        let read = read.map_err(|error| JobError::file("read", &self.path, error))?;
-        Ok(read > 0)
     }
 
     fn crashed(&self) -> Option<String> {

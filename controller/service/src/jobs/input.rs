@@ -1,4 +1,4 @@
-//! Input and cancellation of a job, by its FIFO.
+//! Input of a job, by its FIFO.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,11 +19,14 @@ use crate::protocol::{LineReadError, LineReader};
 /// lines of several writers do not mix.
 pub const MOST_JOB_INPUT: usize = 2 << 10;
 
-/// How long a worker may leave its FIFO unread.
-const UNREAD: Duration = Duration::from_secs(10);
+/// How long a worker may leave a FIFO unread.
+pub(super) const UNREAD: Duration = Duration::from_secs(10);
 
 /// Pause between two tries to open the FIFO of a worker that starts, which takes some milliseconds.
-const STARTING: Duration = Duration::from_millis(2);
+pub(super) const STARTING: Duration = Duration::from_millis(2);
+
+/// Name of the FIFO in the folder of a job.
+pub(super) const INPUT: &str = "input";
 
 /// What a job is told.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,8 +35,6 @@ pub enum JobOrder {
     Input(Vec<u8>),
     /// There is no more input.
     End,
-    /// To end in order.
-    Cancel,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -41,17 +42,16 @@ pub enum JobOrder {
 enum RawOrder {
     Input(String),
     End,
-    Cancel,
 }
 
 /// Says why a job was not told something.
 #[derive(Debug, thiserror::Error)]
 pub enum SendOrderError {
     /// Its process has ended, or has not begun to listen.
-    #[error("the job takes no input: it has ended")]
+    #[error("the job has ended")]
     Ended,
     /// It does not read.
-    #[error("the job has taken no input for {} s", UNREAD.as_secs())]
+    #[error("the job has not listened for {} s", UNREAD.as_secs())]
     Unread,
     /// The FIFO cannot be used.
     #[error("write {}", path.display())]
@@ -73,7 +73,7 @@ pub struct JobInputs {
 impl JobInputs {
     /// Names the way; nothing is opened yet.
     pub fn of(job: &Job) -> Self {
-        Self { job: job.clone(), path: job.folder.join("input"), pipe: None }
+        Self { job: job.clone(), path: job.folder.join(INPUT), pipe: None }
     }
 
     /// Tells the job something.
@@ -84,7 +84,6 @@ impl JobInputs {
         let raw = match order {
             JobOrder::Input(bytes) => RawOrder::Input(BASE64_STANDARD.encode(bytes)),
             JobOrder::End => RawOrder::End,
-            JobOrder::Cancel => RawOrder::Cancel,
         };
         let mut line = serde_json::to_vec(&raw).map_err(|error| SendOrderError::Fifo {
             path: self.path.clone(),
@@ -121,7 +120,7 @@ async fn opened(job: &Job, path: &Path) -> io::Result<pipe::Sender> {
 }
 
 /// Tells whether no process has a FIFO open for reading.
-fn has_no_reader(error: &io::Error) -> bool {
+pub(super) fn has_no_reader(error: &io::Error) -> bool {
     error.raw_os_error() == Some(Errno::ENXIO as i32) || error.kind() == io::ErrorKind::BrokenPipe
 }
 
@@ -135,7 +134,7 @@ impl JobOrders {
     /// The FIFO cannot be opened.
     pub fn listen(folder: &Path) -> io::Result<Self> {
         // Opened for writing, too, so that it does not end with its first writer.
-        let pipe = pipe::OpenOptions::new().read_write(true).open_receiver(folder.join("input"))?;
+        let pipe = pipe::OpenOptions::new().read_write(true).open_receiver(folder.join(INPUT))?;
         Ok(Self(LineReader::new(pipe)))
     }
 
@@ -155,7 +154,6 @@ impl JobOrders {
                     }
                 }
                 Ok(RawOrder::End) => return Ok(JobOrder::End),
-                Ok(RawOrder::Cancel) => return Ok(JobOrder::Cancel),
                 Err(_) => {}
             }
             tracing::warn!("a line of a job's input is no order");

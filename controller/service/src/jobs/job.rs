@@ -5,8 +5,8 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use jig_drivers::process::SpawnError;
-use jig_model::command::{Command, WorkerLine};
-use jig_model::{Fault, Identity, LeaseId};
+use jig_model::command::{Command, CommandEvent, WorkerLine};
+use jig_model::{Fault, Identity, LeaseId, RunId};
 use serde::{Deserialize, Serialize};
 
 use super::JobId;
@@ -109,12 +109,20 @@ impl Job {
     }
 
     /// Reads the first lines of its output.
-    pub fn first_lines(&self) -> Vec<WorkerLine> {
+    fn first_lines(&self) -> Vec<WorkerLine> {
         let file = File::open(self.folder.join("out.jsonl"));
         let mut start = Vec::new();
         // A start that cannot be read has no lines.
         let _ = file.and_then(|file| file.take(MOST_START).read_to_end(&mut start));
         start.split(|&byte| byte == b'\n').map_while(|l| WorkerLine::from_line(l).ok()).collect()
+    }
+
+    /// Finds out which run it makes, by the first lines of its output.
+    pub fn run(&self) -> Option<RunId> {
+        self.first_lines().into_iter().find_map(|line| match line {
+            WorkerLine::Event(CommandEvent::RunBegan { run, .. }) => Some(run),
+            WorkerLine::Event(_) | WorkerLine::Reply(_) | WorkerLine::Refused(_) => None,
+        })
     }
 
     /// Tells whether its process lives.

@@ -8,7 +8,8 @@
 //!   job.json     the command, and who asked for it
 //!   out.jsonl    what the worker says: an event a line, the answer last
 //!   err.log      its standard error
-//!   input        a FIFO: input and cancellation, a line of JSON each
+//!   input        a FIFO: input, a line of JSON each
+//!   cancel       a FIFO: any byte asks the worker to end in order
 //!   lock         held by flock while the worker lives
 //!   followed     shared by flock by each process that follows the job
 //! ```
@@ -20,6 +21,7 @@
 //! *The caller names the job*, so that a start which is repeated after a lost connection starts
 //! nothing twice: the rename of the folder decides.
 
+mod cancel;
 mod follow;
 mod id;
 mod input;
@@ -28,6 +30,7 @@ mod store;
 #[cfg(test)]
 pub(crate) mod tests;
 
+pub use cancel::JobCancellation;
 pub use follow::{JobFollowError, JobFollower, JobNews};
 pub use id::{JobId, NotJobId};
 pub use input::{JobInputs, JobOrder, JobOrders, MOST_JOB_INPUT, SendOrderError};

@@ -15,6 +15,8 @@ use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 
 use super::JobId;
+use super::cancel::CANCEL;
+use super::input::INPUT;
 use super::job::{Job, JobError, JobSpec};
 
 /// How long the folder of a job that has ended is kept: a caller that lost its connection over a
@@ -100,10 +102,12 @@ impl JobStore {
         made("job.json")?
             .write_all(&text)
             .map_err(|error| JobError::file("write", &path, error))?;
-        let fifo = hidden.join("input");
-        match mkfifo(&fifo, Mode::S_IRUSR | Mode::S_IWUSR) {
-            Ok(()) | Err(Errno::EEXIST) => {}
-            Err(errno) => return Err(JobError::file("make", &fifo, errno.into())),
+        for name in [INPUT, CANCEL] {
+            let fifo = hidden.join(name);
+            match mkfifo(&fifo, Mode::S_IRUSR | Mode::S_IWUSR) {
+                Ok(()) | Err(Errno::EEXIST) => {}
+                Err(errno) => return Err(JobError::file("make", &fifo, errno.into())),
+            }
         }
         let (output, errors, lock) = (made("out.jsonl")?, made("err.log")?, made("lock")?);
         made("followed")?;

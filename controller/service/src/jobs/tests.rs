@@ -94,35 +94,78 @@ async fn a_worker_that_ends_without_an_answer_has_crashed() {
 }
 
 #[tokio::test]
-async fn orders_reach_a_worker_in_their_order_from_its_first_moment_on() {
+async fn input_reaches_a_worker_in_its_order_from_its_first_moment_on() {
     let folder = tempfile::tempdir().unwrap();
     let jobs = JobStore::new(folder.path().to_owned());
     let script = format!("head -n 3 \"$2/input\" > \"$2/got\"; echo '{}'", answer());
     let job = jobs.begin(&id(), &spec(), &scripted(&script)).unwrap();
     let mut inputs = JobInputs::of(&job);
     // The script has hardly begun.
-    for order in [JobOrder::Input(b"hi".to_vec()), JobOrder::End, JobOrder::Cancel] {
+    for order in [JobOrder::Input(b"hi".to_vec()), JobOrder::Input(Vec::new()), JobOrder::End] {
         inputs.send(order).await.unwrap();
     }
     all(&job, 0).await;
     let got = std::fs::read_to_string(folder.path().join(job.id().as_str()).join("got")).unwrap();
-    assert_eq!(got, "{\"input\":\"aGk=\"}\n\"end\"\n\"cancel\"\n");
-    let late = JobInputs::of(&job).send(JobOrder::Cancel).await;
+    assert_eq!(got, "{\"input\":\"aGk=\"}\n{\"input\":\"\"}\n\"end\"\n");
+    let late = JobInputs::of(&job).send(JobOrder::End).await;
     assert!(matches!(late, Err(SendOrderError::Ended)), "{late:?}");
+}
+
+#[tokio::test]
+async fn a_cancellation_passes_input_that_no_worker_reads() {
+    let folder = tempfile::tempdir().unwrap();
+    let jobs = JobStore::new(folder.path().to_owned());
+    let script =
+        format!("exec 3<>\"$2/input\"; head -c 1 \"$2/cancel\" >/dev/null; echo '{}'", answer());
+    let job = jobs.begin(&id(), &spec(), &scripted(&script)).unwrap();
+    let mut inputs = JobInputs::of(&job);
+    let fill = async {
+        // More than a FIFO holds: the last ones wait for a reader.
+        let mut sent = Ok(());
+        while sent.is_ok() {
+            sent = inputs.send(JobOrder::Input(vec![0; MOST_JOB_INPUT])).await;
+        }
+        sent
+    };
+    let cancel = async {
+        job.cancel().await.unwrap();
+        all(&job, 0).await
+    };
+    let (filled, (lines, crashed)) = tokio::join!(fill, cancel);
+    assert!(matches!(filled, Err(SendOrderError::Ended)), "{filled:?}");
+    assert_eq!((lines.len(), crashed), (1, None));
+    let late = job.cancel().await;
+    assert!(matches!(late, Err(SendOrderError::Ended)), "{late:?}");
+}
+
+#[tokio::test]
+async fn a_worker_sees_a_cancellation_once_or_many_times_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let jobs = JobStore::new(folder.path().to_owned());
+    // Alive, and deaf: the test listens in its place.
+    let job = jobs.begin(&id(), &spec(), &scripted("exec 3<>\"$2/input\"; read x <&3")).unwrap();
+    let mut asked = JobCancellation::listen(&folder.path().join(job.id().as_str())).unwrap();
+    // More bytes than the FIFO holds.
+    for _ in 0..70_000 {
+        job.cancel().await.unwrap();
+    }
+    timeout(LIMIT, asked.asked()).await.unwrap();
+    JobInputs::of(&job).send(JobOrder::End).await.unwrap();
+    all(&job, 0).await;
 }
 
 #[tokio::test]
 async fn a_follower_is_known_while_it_lives() {
     let folder = tempfile::tempdir().unwrap();
     let jobs = JobStore::new(folder.path().to_owned());
-    let script = format!("head -n 1 \"$2/input\" > /dev/null; echo '{}'", answer());
+    let script = format!("head -c 1 \"$2/cancel\" > /dev/null; echo '{}'", answer());
     let job = jobs.begin(&id(), &spec(), &scripted(&script)).unwrap();
     assert!(job.is_alive() && !job.is_followed());
     let follower = JobFollower::open(&job, 0).unwrap();
     assert!(job.is_followed());
     drop(follower);
     assert!(!job.is_followed());
-    JobInputs::of(&job).send(JobOrder::Cancel).await.unwrap();
+    job.cancel().await.unwrap();
     assert_eq!(all(&job, 0).await.1, None);
 }
 

@@ -25,5 +25,8 @@ pub use envelope::{
 pub use line::{LineReadError, LineReader, MOST_LINE, write_line};
 pub use rig_calls::{EVENTS, RunPiece, ViewRig, WatchRun};
 
+/// Most calls of a connection that are answered side by side; further ones are refused.
+pub const MOST_CALLS: usize = 64;
+
 /// Most bytes of a file in one message.
 pub const MOST_CHUNK: usize = 256 << 10;

@@ -18,7 +18,6 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use jig_lab::CatalogueError;
-use jig_model::command::{CommandEvent, WorkerLine};
 use jig_model::{Fault, Identity, RunId, chain};
 use jig_rig::store::RunDir;
 use jig_rig::workflow::CancelToken;
@@ -29,6 +28,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::sleep;
 
 use super::RigHost;
+use super::cancels::Cancellation;
 use super::file_store::Uploads;
 use super::gate::AccessGate;
 use super::input_queue::InputQueues;
@@ -38,18 +38,16 @@ use super::run_places::RunPlaces;
 use super::streams::{StreamOut, follow_file, follow_job};
 use super::view::view;
 use super::watch::watch_run;
-use super::watchers::JobWatcher;
-use crate::jobs::{Job, JobId, JobInputs, JobOrder, JobSpec, MOST_JOB_INPUT, SendOrderError};
+use super::watchers::{WatchedWriter, WatcherSlot};
+use crate::growing_file::read_at;
+use crate::jobs::{Job, JobId, JobOrder, JobSpec, MOST_JOB_INPUT, SendOrderError};
 use crate::protocol::{
     CallId, CancelJob, DescribePlace, DescribeRun, EndCall, EnvelopeError, FollowFile, FollowJob,
     Hello, HelloAnswer, Incoming, JobInput, JobSummary, LineReadError, LineReader, ListJobs,
-    MOST_LINE, Nothing, OfferFile, OrderLease, Outgoing, PROTOCOL, PlaceAnswer, PutFile,
-    ReadJobOutput, ReadRunFile, RequestError, RpcCall, RpcRequest, RunFileChunk, SharedFolder,
-    StartJob, ViewRig, WatchRun, error_code, write_line,
+    MOST_CALLS, MOST_LINE, Nothing, OfferFile, OrderLease, Outgoing, PROTOCOL, PlaceAnswer,
+    PutFile, ReadJobOutput, ReadRunFile, RequestError, RpcCall, RpcRequest, RunFileChunk,
+    SharedFolder, StartJob, ViewRig, WatchRun, error_code, write_line,
 };
-
-/// Most calls of a connection that are answered side by side.
-const MOST_CALLS: usize = 64;
 
 /// Messages that may wait for the writer.
 const WAITING: usize = 16;
@@ -69,7 +67,8 @@ pub async fn serve(
     to: impl AsyncWrite + Unpin + Send + 'static,
 ) -> Result<(), LineReadError> {
     let (out, lines) = mpsc::channel(WAITING);
-    let writer = tokio::spawn(write(lines, to));
+    let watcher = WatcherSlot::of(&host.watchers);
+    let writer = tokio::spawn(write(lines, WatchedWriter { to, slot: watcher.clone() }));
     let gate = Arc::new(AccessGate::new(Arc::clone(&host), identity.clone()));
     let connection = Arc::new(RpcConnection {
         host,
@@ -81,7 +80,7 @@ pub async fn serve(
         streams: Mutex::default(),
         closed: CancelToken::new(),
         sessions: Mutex::default(),
-        watcher: Mutex::default(),
+        watcher,
         places: RunPlaces::default(),
     });
     let mut tasks = JoinSet::new();
@@ -92,7 +91,7 @@ pub async fn serve(
     drop(out);
     // Answers that were given leave before the connection is closed.
     let _ = writer.await;
-    *lock(&connection.watcher) = None;
+    connection.watcher.forget();
     connection.end_sessions().await;
     ended
 }
@@ -120,8 +119,9 @@ struct RpcConnection {
     streams: Mutex<HashMap<CallId, AbortHandle>>,
     /// Jobs of this caller that end with their callers.
     sessions: Mutex<BTreeSet<JobId>>,
-    /// Set once the caller has begun or follows a job.
-    watcher: Mutex<Option<JobWatcher>>,
+    /// Counted once the caller has begun or follows a job: a stop of the service leaves it time to fetch
+    /// the end.
+    watcher: WatcherSlot,
     places: RunPlaces,
 }
 
@@ -144,6 +144,7 @@ impl RpcConnection {
                 () = out.closed() => return Ok(()),
             };
             let Some(line) = line else { return Ok(()) };
+            self.watcher.moved();
             while tasks.try_join_next().is_some() {}
             let request = match Incoming::from_line(&line) {
                 Ok(Incoming::Request(request)) => request,
@@ -167,7 +168,7 @@ impl RpcConnection {
                 continue;
             }
             // Input is queued in the order in which it comes, whatever becomes of other calls.
-            if request.method == JobInput::METHOD || request.method == CancelJob::METHOD {
+            if request.method == JobInput::METHOD {
                 let queued = match self.gate.admit(&request).await {
                     Ok(()) => self.queue(request).await,
                     Err(refused) => Err(refused),
@@ -220,11 +221,15 @@ impl RpcConnection {
             FollowJob::METHOD => {
                 let FollowJob { job, offset } = request.params()?;
                 let job = self.job(&job)?;
-                self.watch_jobs();
+                self.watcher.count();
                 if job.spec().is_ok_and(|spec| spec.attached) {
                     lock(&self.sessions).insert(job.id().clone());
                 }
                 done::<FollowJob>(follow_job(&job, offset, to).await)
+            }
+            CancelJob::METHOD => {
+                let CancelJob { job } = request.params()?;
+                done::<CancelJob>(self.cancel(self.job(&job)?, "its caller asks").await)
             }
             ReadJobOutput::METHOD => done::<ReadJobOutput>(self.output(&request.params()?)),
             ListJobs::METHOD => {
@@ -342,15 +347,10 @@ impl RpcConnection {
         if attached {
             lock(&self.sessions).insert(job.clone());
         }
-        self.watch_jobs();
+        self.watcher.count();
         let spec = JobSpec { command, by: self.identity.clone(), attached, lease };
         let begun = self.host.jobs.begin(&job, &spec, &self.host.worker);
         begun.map(|_| Nothing {}).map_err(|error| refused(&error, error.fault()))
-    }
-
-    /// Has a stop of the service leave this connection time to fetch the end of a job.
-    fn watch_jobs(&self) {
-        lock(&self.watcher).get_or_insert_with(|| self.host.watchers.add());
     }
 
     fn output(&self, read: &ReadJobOutput) -> Result<RunFileChunk, RequestError> {
@@ -362,7 +362,7 @@ impl RpcConnection {
         let jobs = self.host.jobs.list().map_err(|error| refused(&error, error.fault()))?;
         let summary = |job: Job| {
             let spec = job.spec().ok().filter(|spec| self.gate.sees_job(spec))?;
-            let (run, by) = (run_of(&job), spec.by.name.to_string());
+            let (run, by) = (job.run(), spec.by.name.to_string());
             Some(JobSummary { alive: job.is_alive(), by, run, job: job.id().clone() })
         };
         Ok(jobs.into_iter().filter_map(summary).collect())
@@ -380,32 +380,46 @@ impl RpcConnection {
     fn read_run(&self, read: &ReadRunFile) -> Result<RunFileChunk, RequestError> {
         let told = |error: run_files::RunFileError| refused(&error, error.fault());
         let dir = self.run(&read.run)?;
-        let mut file = run_files::open(dir.path(), &read.path).map_err(told)?;
-        let bytes = run_files::read_at(&mut file, read.offset)
-            .map_err(|error| refused(&error, Fault::Lab))?;
+        let file = run_files::open(dir.path(), &read.path).map_err(told)?;
+        let bytes = read_at(&file, read.offset).map_err(|error| refused(&error, Fault::Lab))?;
         Ok(RunFileChunk { data: BASE64_STANDARD.encode(bytes) })
     }
 
-    /// Puts input or cancellation behind what the caller has sent before.
+    /// Asks a job to end, and notes who did and why.
+    async fn cancel(&self, job: Job, why: &'static str) -> Result<Nothing, RequestError> {
+        let ended = |error: SendOrderError| refused(&error, Fault::Lab);
+        if !job.is_alive() {
+            return Err(ended(SendOrderError::Ended));
+        }
+        let (host, identity, noted) = (Arc::clone(&self.host), self.identity.clone(), job.clone());
+        let note = move || {
+            // A job whose file cannot be read has no place to be noted with.
+            if let Ok(spec) = noted.spec() {
+                let cancellation =
+                    Cancellation { host: &host, identity: &identity, job: &noted, spec: &spec };
+                cancellation.accepted(why);
+            }
+        };
+        let note = tokio::task::spawn_blocking(note).await;
+        note.map_err(|error| refused(&error, Fault::Bug))?;
+        job.cancel().await.map(|()| Nothing {}).map_err(ended)
+    }
+
+    /// Puts input behind what the caller has sent before.
     async fn queue(
         &self,
         request: RpcRequest,
     ) -> Result<oneshot::Receiver<Result<(), SendOrderError>>, RequestError> {
-        let (job, order) = if request.method == CancelJob::METHOD {
-            let CancelJob { job } = request.params()?;
-            (job, JobOrder::Cancel)
-        } else {
-            let JobInput { job, data, end } = request.params()?;
-            let bytes = BASE64_STANDARD.decode(&data).map_err(|error| {
-                let words = format!("data of {}: {error}", JobInput::METHOD);
-                RequestError::misunderstood(error_code::INVALID_PARAMS, words)
-            })?;
-            if bytes.len() > MOST_JOB_INPUT {
-                let words = format!("{} bytes of input at once", bytes.len());
-                return Err(RequestError::refused(Fault::Usage, words, None));
-            }
-            (job, if end { JobOrder::End } else { JobOrder::Input(bytes) })
-        };
+        let JobInput { job, data, end } = request.params()?;
+        let bytes = BASE64_STANDARD.decode(&data).map_err(|error| {
+            let words = format!("data of {}: {error}", JobInput::METHOD);
+            RequestError::misunderstood(error_code::INVALID_PARAMS, words)
+        })?;
+        if bytes.len() > MOST_JOB_INPUT {
+            let words = format!("{} bytes of input at once", bytes.len());
+            return Err(RequestError::refused(Fault::Usage, words, None));
+        }
+        let order = if end { JobOrder::End } else { JobOrder::Input(bytes) };
         Ok(self.inputs.put(&self.job(&job)?, order).await)
     }
 
@@ -420,8 +434,8 @@ impl RpcConnection {
         sleep(GRACE).await;
         for job in jobs.into_iter().filter(|job| job.is_alive() && !job.is_followed()) {
             tracing::info!(job = %job.id(), "a session without a caller is cancelled");
-            if let Err(error) = JobInputs::of(&job).send(JobOrder::Cancel).await {
-                tracing::warn!(error = chain(&error), "a session was not cancelled");
+            if let Err(error) = self.cancel(job, "its caller has gone").await {
+                tracing::warn!(%error, "a session was not cancelled");
             }
         }
     }
@@ -450,18 +464,9 @@ async fn answer(out: &mpsc::Sender<Vec<u8>>, id: CallId, told: Result<Value, Req
 
 /// Reads bytes of a file that a job has written.
 fn chunk(path: &Path, offset: u64) -> Result<RunFileChunk, RequestError> {
-    let read = jig_rig::store::open_regular(path)
-        .and_then(|mut file| run_files::read_at(&mut file, offset));
+    let read = jig_rig::store::open_regular(path).and_then(|file| read_at(&file, offset));
     let bytes = read.map_err(|error| refused(&error, Fault::Lab))?;
     Ok(RunFileChunk { data: BASE64_STANDARD.encode(bytes) })
-}
-
-/// Finds out which run a job makes, by the first lines of its output.
-fn run_of(job: &Job) -> Option<RunId> {
-    job.first_lines().into_iter().find_map(|line| match line {
-        WorkerLine::Event(CommandEvent::RunBegan { run, .. }) => Some(run),
-        WorkerLine::Event(_) | WorkerLine::Reply(_) | WorkerLine::Refused(_) => None,
-    })
 }
 
 impl SharedFolder {

@@ -19,6 +19,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::RigHost;
+use super::cancels::Cancellation;
 use super::refusal::refused;
 use crate::jobs::{JobId, JobSpec};
 use crate::protocol::{
@@ -147,8 +148,10 @@ impl CallAdmission {
             | ViewRig::METHOD
             | DescribePlace::METHOD => Ok(()),
             StartJob::METHOD => self.start(params),
-            FollowJob::METHOD | ReadJobOutput::METHOD => self.job(params, AccessRight::See),
-            JobInput::METHOD | CancelJob::METHOD => self.job(params, AccessRight::Administer),
+            FollowJob::METHOD | ReadJobOutput::METHOD => self.job(method, params, AccessRight::See),
+            JobInput::METHOD | CancelJob::METHOD => {
+                self.job(method, params, AccessRight::Administer)
+            }
             OfferFile::METHOD | PutFile::METHOD => self.upload(method),
             DescribeRun::METHOD | ReadRunFile::METHOD | FollowFile::METHOD | WatchRun::METHOD => {
                 self.run(params)
@@ -171,14 +174,20 @@ impl CallAdmission {
     }
 
     /// Lets the owner of a job in, and those who have a right at its place.
-    fn job(&self, params: Value, right: AccessRight) -> Result<(), RequestError> {
+    fn job(&self, method: &str, params: Value, right: AccessRight) -> Result<(), RequestError> {
         let Ok(OfJob { job }) = serde_json::from_value(params) else { return Ok(()) };
         // One that is not there, or cannot be read, is told of behind the gate.
-        let Ok(spec) = self.host.jobs.open(&job).and_then(|job| job.spec()) else { return Ok(()) };
-        match spec.by.name == self.identity.name {
-            true => Ok(()),
-            false => self.at(right, spec.command.place()),
+        let Ok(job) = self.host.jobs.open(&job) else { return Ok(()) };
+        let Ok(spec) = job.spec() else { return Ok(()) };
+        if spec.by.name == self.identity.name {
+            return Ok(());
         }
+        let let_in = self.at(right, spec.command.place());
+        if let (CancelJob::METHOD, Err(error)) = (method, &let_in) {
+            let (host, identity) = (&*self.host, &self.identity);
+            Cancellation { host, identity, job: &job, spec: &spec }.refused(&error.message);
+        }
+        let_in
     }
 
     /// Lets the owner of a run in, and those who see its place.

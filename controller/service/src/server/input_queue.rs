@@ -6,9 +6,11 @@ use std::sync::{Mutex, PoisonError};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::jobs::{Job, JobId, JobInputs, JobOrder, SendOrderError};
+use crate::protocol::MOST_CALLS;
 
-/// Most orders of a job that wait for its worker.
-const WAITING: usize = 16;
+/// Most orders of a job that wait for its worker: as many as a connection has calls under way, so that
+/// putting one never waits, and the connection goes on to read.
+const WAITING: usize = MOST_CALLS;
 
 type Order = (JobOrder, oneshot::Sender<Result<(), SendOrderError>>);
 

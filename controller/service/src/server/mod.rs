@@ -3,6 +3,7 @@
 //! Holds nothing between connections: jobs, files and runs are folders, so a connection may be served
 //! by any process of the host, such as `jig rpc --stdio` behind SSH.
 
+mod cancels;
 mod connection;
 mod file_store;
 mod gate;
@@ -20,6 +21,7 @@ use std::path::PathBuf;
 
 use jig_lab::{LabConfig, RigViewError};
 use jig_model::command::Refusal;
+use jig_rig::audit::AuditLog;
 
 pub use connection::serve;
 pub use file_store::{FileStore, FileStoreError};
@@ -37,6 +39,8 @@ pub struct RigHost {
     pub files: FileStore,
     /// The folder of runs.
     pub runs: PathBuf,
+    /// Where cancellations are noted.
+    pub audit: AuditLog,
     /// Connections that fetch the output of jobs.
     pub watchers: JobWatchers,
     /// What carries out jobs.

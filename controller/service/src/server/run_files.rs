@@ -1,14 +1,14 @@
 //! Files of runs, for callers that keep a copy.
 
 use std::fs::{self, File};
-use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use jig_model::{Fault, RunId};
 use jig_rig::store::{RunDir, open_regular};
 
 use crate::digest::{FileDigest, digest_of_file};
-use crate::protocol::{MOST_CHUNK, RunFile, RunFiles};
+use crate::protocol::{RunFile, RunFiles};
 
 /// Most files of a run that are listed, and how deep its folders are looked through.
 const MOST_FILES: usize = 20_000;
@@ -102,15 +102,6 @@ pub(super) fn open(run: &Path, inner: &str) -> Result<File, RunFileError> {
         true => open_regular(&real).map_err(failed),
         false => Err(RunFileError::Path(inner.chars().take(200).collect())),
     }
-}
-
-/// Reads bytes of a file from an offset on; none at its end.
-pub(super) fn read_at(file: &mut File, offset: u64) -> io::Result<Vec<u8>> {
-    file.seek(SeekFrom::Start(offset))?;
-    let mut bytes = Vec::new();
-    let most = u64::try_from(MOST_CHUNK).unwrap_or(u64::MAX);
-    file.take(most).read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
 
 #[cfg(test)]

@@ -1,25 +1,19 @@
 //! Calls that send more than one message.
 
-use std::time::Duration;
-
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use jig_rig::store::RunDir;
 use jig_rig::workflow::CancelToken;
 use serde::Serialize;
 use tokio::sync::mpsc;
-use tokio::time::sleep;
 
 use super::refusal::refused;
 use super::run_files::{self, RunFileError};
+use crate::growing_file::GrowingFile;
 use crate::jobs::{Job, JobFollower, JobNews};
 use crate::protocol::{
     CallId, FollowFile, FollowedFile, JobEnd, JobLine, Nothing, Outgoing, RequestError,
 };
-
-/// Shortest and longest pause between two looks at a file that grows.
-const SHORTEST: Duration = Duration::from_millis(1);
-const LONGEST: Duration = Duration::from_millis(20);
 
 /// The way to the caller of a stream. Waits for a caller that reads slowly.
 #[derive(Clone)]
@@ -72,31 +66,23 @@ pub(super) async fn follow_file(
     follow: FollowFile,
     to: &StreamOut,
 ) -> Result<Nothing, RequestError> {
-    let FollowFile { run: _, path, mut offset } = follow;
+    let FollowFile { run: _, path, offset } = follow;
     let told = |error: RunFileError| refused(&error, error.fault());
-    let mut file = run_files::open(dir.path(), &path).map_err(told)?;
-    let mut pause = SHORTEST;
+    let file = run_files::open(dir.path(), &path).map_err(told)?;
+    let mut file = GrowingFile::new(file, offset);
     loop {
-        // Asked first: what was written before the end is read behind it.
-        let live = dir.is_live();
-        let bytes = run_files::read_at(&mut file, offset)
+        let offset = file.offset();
+        let bytes = tokio::select! {
+            biased;
+            bytes = file.next(|| dir.is_live()) => bytes,
+            () = to.closed.cancelled() => return Ok(Nothing {}),
+        };
+        let bytes = bytes
             .map_err(|source| told(RunFileError::Read { path: dir.path().join(&path), source }))?;
-        if bytes.is_empty() {
-            if !live {
-                return Ok(Nothing {});
-            }
-            tokio::select! {
-                () = sleep(pause) => {}
-                () = to.closed.cancelled() => return Ok(Nothing {}),
-            }
-            pause = (pause * 2).min(LONGEST);
-            continue;
-        }
-        pause = SHORTEST;
+        let Some(bytes) = bytes else { return Ok(Nothing {}) };
         let data = BASE64_STANDARD.encode(&bytes);
         if !to.send("run.data", &FollowedFile { call: to.call, offset, data }).await {
             return Ok(Nothing {});
         }
-        offset = offset.saturating_add(u64::try_from(bytes.len()).unwrap_or(0));
     }
 }

@@ -1,20 +1,15 @@
 //! Telling a run while it grows: its events and its consoles, in one stream.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use jig_rig::store::RunDir;
-use tokio::time::sleep;
 
 use super::run_files;
 use super::streams::StreamOut;
+use crate::growing_file::{LookPauses, read_at};
 use crate::protocol::{EVENTS, Nothing, RequestError, RunPiece, WatchRun};
-
-/// Shortest and longest pause between two looks at the files of a run.
-const SHORTEST: Duration = Duration::from_millis(2);
-const LONGEST: Duration = Duration::from_millis(50);
 
 /// Tells events and consoles of a run from where the caller stands, until the run has ended.
 pub(super) async fn watch_run(
@@ -24,7 +19,7 @@ pub(super) async fn watch_run(
 ) -> Result<Nothing, RequestError> {
     let WatchRun { run: _, have, from_now } = watch;
     let mut told = ToldRun { have, offsets: BTreeMap::new(), done: BTreeSet::new() };
-    let (mut pause, mut first) = (SHORTEST, true);
+    let (mut pauses, mut first) = (LookPauses::OF_RUN, true);
     loop {
         // Asked first: what was written before the end is read behind it.
         let live = dir.is_live();
@@ -33,17 +28,16 @@ pub(super) async fn watch_run(
         };
         first = false;
         if moved {
-            pause = SHORTEST;
+            pauses.news();
             continue;
         }
         if !live {
             return Ok(Nothing {});
         }
         tokio::select! {
-            () = sleep(pause) => {}
+            () = pauses.wait() => {}
             () = to.closed.cancelled() => return Ok(Nothing {}),
         }
-        pause = (pause * 2).min(LONGEST);
     }
 }
 
@@ -65,14 +59,14 @@ impl ToldRun {
                 continue;
             }
             // One that has just been made, or is gone, is looked for again.
-            let Ok(mut file) = run_files::open(dir.path(), &path) else { continue };
+            let Ok(file) = run_files::open(dir.path(), &path) else { continue };
             let known = self.offsets.get(&path).copied();
             let had = known.or_else(|| self.have.get(&path).copied());
             let offset = had.unwrap_or_else(|| match skip && path != EVENTS {
                 true => file.metadata().map_or(0, |about| about.len()),
                 false => 0,
             });
-            let Ok(bytes) = run_files::read_at(&mut file, offset) else { continue };
+            let Ok(bytes) = read_at(&file, offset) else { continue };
             // A new file is told of also without bytes: it is where the caller stands.
             if known.is_none() || !bytes.is_empty() {
                 let data = BASE64_STANDARD.encode(&bytes);

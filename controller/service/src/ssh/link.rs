@@ -5,7 +5,9 @@
 //! of time, and ends at once when the caller is gone: its end of the pipe is closed then, which
 //! `poll` reports. So nothing else is needed to wake or to cancel the thread.
 
+use std::net::TcpStream;
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::linux::net::TcpStreamExt as _;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
@@ -24,6 +26,8 @@ pub(super) struct Link {
     /// Another descriptor of the transport: the session keeps its own.
     pub(super) transport: OwnedFd,
     pub(super) local: UnixStream,
+    /// The transport, where it is a TCP connection.
+    tcp: Option<TcpStream>,
     /// Host and port, for messages.
     pub(super) at: String,
 }
@@ -57,10 +61,12 @@ impl Link {
         let refused = |source| SshError::system(at, "the connection cannot be set up", source);
         let copy = transport.try_clone().map_err(refused)?;
         local.set_nonblocking(true).map_err(refused)?;
+        let tcp = transport.try_clone().map(TcpStream::from).map_err(refused)?;
+        let tcp = tcp.set_quickack(true).is_ok().then_some(tcp);
         let mut session = Session::new().map_err(|error| refused(error.into()))?;
         session.set_tcp_stream(transport);
         session.set_blocking(false);
-        Ok(Self { session, transport: copy, local, at: at.to_owned() })
+        Ok(Self { session, transport: copy, local, tcp, at: at.to_owned() })
     }
 
     /// Does a step, as often as the session wants to be asked.
@@ -111,6 +117,11 @@ impl Link {
         local: Option<PollFlags>,
         timeout: Option<Duration>,
     ) -> Result<Ready, StepError> {
+        // An SSH server without a terminal sends no small packet before the one in front of it is
+        // acknowledged. The kernel may put that off by 40 ms, and forgets that it shall not.
+        if let Some(tcp) = &self.tcp {
+            let _ = tcp.set_quickack(true);
+        }
         let mut ends = vec![PollFd::new(self.transport.as_fd(), transport)];
         ends.extend(local.map(|local| PollFd::new(self.local.as_fd(), local)));
         // Rounded up, or the last millisecond would be spent in asking.

@@ -31,6 +31,8 @@ pub(super) struct RigCounters {
     pub(super) recoveries: BTreeMap<Option<RecoveryStep>, u64>,
     pub(super) gaps: BTreeMap<PlaceName, u64>,
     pub(super) overruns: BTreeMap<PlaceName, u64>,
+    pub(super) lost_bytes: BTreeMap<PlaceName, u64>,
+    pub(super) garbled: BTreeMap<PlaceName, u64>,
     pub(super) captured: BTreeMap<(PlaceName, ConsoleName), u64>,
     /// The newest event of each place that is counted.
     seen: BTreeMap<PlaceName, i64>,
@@ -73,7 +75,17 @@ impl RigCounters {
 
     fn count(&mut self, place: &PlaceName, event: HealthEvent) {
         match event {
-            HealthEvent::RunEnded { kind, cause, duration_ms, gaps, overruns, .. } => {
+            HealthEvent::RunEnded {
+                run: _,
+                kind,
+                cause,
+                duration_ms,
+                flash_ms: _,
+                gaps,
+                overruns,
+                lost_bytes,
+                garbled,
+            } => {
                 *self.runs.entry((kind.as_str(), cause.as_str())).or_default() += 1;
                 let seconds = duration_ms as f64 / 1000.0;
                 let fits = DURATIONS.iter().position(|bound| seconds <= *bound);
@@ -81,8 +93,16 @@ impl RigCounters {
                     *count += 1;
                 }
                 self.seconds += seconds;
-                *self.gaps.entry(place.clone()).or_default() += u64::from(gaps);
-                *self.overruns.entry(place.clone()).or_default() += u64::from(overruns);
+                let of_place = [
+                    (&mut self.gaps, u64::from(gaps)),
+                    (&mut self.overruns, u64::from(overruns)),
+                    (&mut self.lost_bytes, lost_bytes),
+                    (&mut self.garbled, garbled),
+                ];
+                for (counts, more) in of_place {
+                    let count = counts.entry(place.clone()).or_default();
+                    *count = count.saturating_add(more);
+                }
             }
             HealthEvent::RecoveryEnded { step, .. } => {
                 let step = step.and_then(|step| {
@@ -131,6 +151,8 @@ mod tests {
             flash_ms: None,
             gaps: 2,
             overruns: 1,
+            lost_bytes: 300,
+            garbled: 7,
         };
         let at = jiff::Timestamp::UNIX_EPOCH;
         HistoryEntry { seq, at, state: HealthState::Healthy, event }
@@ -147,6 +169,7 @@ mod tests {
         assert_eq!(counters.runs.values().copied().collect::<Vec<_>>(), [2]);
         assert_eq!((counters.durations[2], counters.durations[DURATIONS.len()]), (1, 1));
         assert_eq!((counters.gaps[&place], counters.overruns[&place]), (4, 2));
+        assert_eq!((counters.lost_bytes[&place], counters.garbled[&place]), (600, 14));
         // A place that the rig file has since a moment ago.
         counters.take_in(&"new".parse().unwrap(), vec![ended(10, 1)]);
         assert_eq!(counters.runs.values().copied().collect::<Vec<_>>(), [3]);

@@ -115,6 +115,12 @@ fn happened(out: &mut Exposition, counters: &RigCounters) {
     let by_place = [
         ("jig_console_gaps_total", "Times that console output of a run was lost", &counters.gaps),
         ("jig_console_overruns_total", "Gaps that were overruns of a port", &counters.overruns),
+        ("jig_console_lost_bytes_total", "Bytes known to be lost in gaps", &counters.lost_bytes),
+        (
+            "jig_console_garbled_total",
+            "Characters with a bad stop or parity bit",
+            &counters.garbled,
+        ),
     ];
     for (name, help, counts) in by_place {
         out.family(name, FamilyKind::Counter, help);

@@ -21,6 +21,7 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use jig_lab::{Catalogue, LabConfig};
+use jig_model::rig_file::MetricsAddress;
 use jig_service::server::{SocketAccess, bind_socket};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
@@ -28,7 +29,6 @@ use tokio::sync::{Mutex, Semaphore};
 use tokio::time::{Instant, sleep, timeout};
 
 use self::counters::RigCounters;
-use crate::args::MetricsAddress;
 
 /// Most connections at a time: a collector has one.
 const MOST_CALLERS: usize = 16;

@@ -26,6 +26,8 @@ fn ended(kind: VerdictKind, cause: Cause) -> HealthEvent {
         flash_ms: None,
         gaps: 0,
         overruns: 0,
+        lost_bytes: 0,
+        garbled: 0,
     }
 }
 

@@ -77,6 +77,8 @@ fn figures_add_up_what_happened_since_a_moment() {
         flash_ms,
         gaps,
         overruns: gaps / 2,
+        lost_bytes: 0,
+        garbled: 0,
     };
     store
         .note(&one, at(0), &flashed(VerdictKind::EnvError, Cause::PowerFailed, Some(1), 9))
