@@ -18,5 +18,6 @@ pub mod qemu;
 mod regular_file;
 pub mod reset;
 pub mod serial;
+pub mod ssh;
 
 pub use own_timeout::OwnTimeout;

@@ -8,4 +8,3 @@ mod digest;
 pub mod jobs;
 pub mod protocol;
 pub mod server;
-pub mod ssh;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use jig_drivers::process::SpawnError;
+use crate::process::SpawnError;
 use jig_model::Fault;
 
 use super::target::SshTargetError;
