@@ -86,6 +86,7 @@ mod sandbox;
 mod serial;
 mod serve;
 mod served;
+mod shell;
 mod ssh;
 mod ssh_pipe;
 mod sshd;

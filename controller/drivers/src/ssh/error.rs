@@ -347,6 +347,30 @@ impl SshError {
         }
     }
 
+    /// Tells whether the reason may be over soon without anybody acting: a server that is about to
+    /// start, or a network that is about to come up.
+    pub fn may_pass(&self) -> bool {
+        matches!(
+            self,
+            Self::Refused { .. }
+                | Self::Unreachable { .. }
+                | Self::JumpRefused { .. }
+                | Self::Timeout { .. }
+                // A port that is forwarded accepts before its server listens.
+                | Self::NotSsh { .. }
+                | Self::Handshake { .. }
+                | Self::Lost { .. }
+                | Self::Silent { .. }
+        )
+    }
+
+    /// Tells whether a server was reached, or is known, and cannot be used as things are set up: keys,
+    /// host keys, the SSH configuration.
+    pub fn is_refusal(&self) -> bool {
+        self.fault() == Fault::Usage && !matches!(self, Self::Resolve { .. } | Self::NotSsh { .. })
+            || matches!(self, Self::ExecRefused { .. })
+    }
+
     /// Returns what to type or to change next.
     pub fn help(&self) -> Option<String> {
         let fall_back = "use OpenSSH's client: --ssh-command ssh";

@@ -13,6 +13,7 @@ pub(crate) mod limits;
 mod lower;
 pub(crate) mod placeholder;
 mod raw;
+mod shell_at;
 mod types;
 
 pub(crate) use deploy::FLASH_TIMEOUT;

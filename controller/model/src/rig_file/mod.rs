@@ -22,6 +22,7 @@ mod power;
 mod raw;
 mod raw_parts;
 mod reset;
+mod shell;
 mod types;
 
 pub use lower::RigText;
