@@ -49,6 +49,8 @@ fn main() -> ExitCode {
         CliCommand::Run(args) => commands::run::run(&cli.common, &screen, args),
         CliCommand::Test(args) => commands::run::test(&cli.common, &screen, args),
         CliCommand::Console(args) => commands::console::console(&cli.common, &screen, args),
+        CliCommand::Exec(args) => commands::exec::exec(&cli.common, &screen, args),
+        CliCommand::Cp(args) => commands::exec::copy(&cli.common, &screen, args),
         CliCommand::Hold(args) => commands::hold::hold(&cli.common, &screen, args),
         CliCommand::Recover(args) => commands::recover::recover(&cli.common, &screen, args),
         CliCommand::Health(args) => commands::health::health(&cli.common, &screen, args),

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use crate::workshop::{Slot, Workshop, ran};
 
 /// Finds the image sets where `cargo xtask images` puts them.
-fn image_sets() -> PathBuf {
+pub(crate) fn image_sets() -> PathBuf {
     let variable = |name: &str| std::env::var_os(name).filter(|value: &OsString| !value.is_empty());
     let below = |name: &str, path: &str| Some(PathBuf::from(variable(name)?).join(path));
     let folder = below("JIG_IMAGES", "")

@@ -87,6 +87,7 @@ mod sandbox;
 mod serial;
 mod serve;
 mod served;
+mod shell;
 mod ssh;
 mod ssh_pipe;
 mod sshd;

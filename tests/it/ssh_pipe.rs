@@ -11,12 +11,12 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use jig_model::Fault;
-use jig_model::protocol::NoLedger;
-use jig_service::ssh::{
+use jig_drivers::ssh::{
     SshAccount, SshConfigFile, SshEnd, SshEnding, SshError, SshOptions, SshPipe, SshTarget,
     split_words,
 };
+use jig_model::Fault;
+use jig_model::protocol::NoLedger;
 use nix::sys::signal::{Signal, kill};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::runtime::Runtime;

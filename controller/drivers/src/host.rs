@@ -7,11 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jig_model::Cause;
+use jig_model::power::SecretSource;
 use jig_model::protocol::{BoxFuture, CommandEnd, DriverError, Host, ProcessLedger};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
+use crate::power::Secret;
 use crate::process::{Ending, ManagedProcess, SpawnRequest};
 
 /// This machine.
@@ -82,6 +84,12 @@ impl Host for LocalHost {
                 }
             })
         })
+    }
+
+    fn secret(&self, source: &SecretSource) -> Result<String, DriverError> {
+        let secret = Secret::read(source);
+        let secret = secret.map_err(|error| DriverError::of(Cause::ShellRefused, error))?;
+        Ok(secret.reveal().to_owned())
     }
 
     fn banner<'a>(&'a self, address: &'a str) -> BoxFuture<'a, Vec<u8>> {

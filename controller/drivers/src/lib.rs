@@ -18,5 +18,7 @@ pub mod qemu;
 mod regular_file;
 pub mod reset;
 pub mod serial;
+pub mod shell;
+pub mod ssh;
 
 pub use own_timeout::OwnTimeout;

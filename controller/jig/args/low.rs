@@ -15,6 +15,7 @@ use jig_model::{BoardId, ChipName, IdentityName, PlaceName};
 use super::access::{AccessCommand, AuditArgs};
 use super::common::{Common, size};
 use super::console::ConsoleArgs;
+use super::exec::{CopyArgs, ExecArgs};
 use super::health::{DiscoverArgs, HealthArgs, RecoverArgs};
 use super::hold::HoldArgs;
 use super::inject::InjectArgs;
@@ -79,6 +80,10 @@ pub(crate) enum CliCommand {
     Test(TestArgs),
     /// Talk to a board's console
     Console(ConsoleArgs),
+    /// Run a command on a board that runs an operating system; its exit status is this one's
+    Exec(ExecArgs),
+    /// Copy a file to a board that runs an operating system, or from it: FILE :PATH, or :PATH FILE
+    Cp(CopyArgs),
     /// Keep a board powered, so that console, reset, flash and debug in other terminals reach it
     Hold(HoldArgs),
     /// Keep the consoles of real boards between runs: capture, scroll-back, hand-over to runs

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use jig_service::ssh::{SshTarget, SshTargetError};
+use jig_drivers::ssh::{SshTarget, SshTargetError};
 
 /// What `--rig` names.
 #[derive(Debug, Clone)]

@@ -9,6 +9,7 @@ pub(crate) mod console;
 mod coverage;
 pub(crate) mod discover;
 pub(crate) mod doctor;
+pub(crate) mod exec;
 mod execute;
 pub(crate) mod explain;
 pub(crate) mod health;

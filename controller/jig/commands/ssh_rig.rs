@@ -4,13 +4,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use jig_drivers::ssh::{
+    SshAccount, SshEndHandle, SshError, SshOptions, SshPipe, SshTarget, split_words,
+};
 use jig_model::Fault;
 use jig_model::command::Refusal;
 use jig_model::protocol::{BoxFuture, NoLedger};
 use jig_service::client::{Connect, Connected};
-use jig_service::ssh::{
-    SshAccount, SshEndHandle, SshError, SshOptions, SshPipe, SshTarget, split_words,
-};
 use tokio::time::timeout;
 
 use crate::args::{Common, own_name};

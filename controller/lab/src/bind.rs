@@ -9,6 +9,8 @@ use jig_drivers::power::{OutletFactory, PowerContext};
 use jig_drivers::qemu::CodeCollector;
 use jig_drivers::reset::CommandResetFactory;
 use jig_drivers::serial::ConsolesFactory;
+use jig_drivers::shell::ShellFactory;
+use jig_drivers::ssh::SshAccount;
 use jig_model::Fault;
 use jig_model::profile::BoardProfile;
 use jig_model::protocol::{
@@ -55,8 +57,10 @@ impl DriverFactory for PlaceParts {
         let (devices, around) = (&self.catalogue.rig.power, self.context.clone());
         let outlets = OutletFactory { devices, context: around };
         let emulator = WatchedEmulator { code: self.code.clone() };
+        let shell = ShellFactory { account: SshAccount::of_process() };
         let inner = board_parts(&emulator).chain([&outlets as &dyn PartFactory]);
-        join(&context, inner.chain(OUTER_FACTORIES.iter().copied()))
+        let outer = OUTER_FACTORIES.iter().copied().chain([&shell as &dyn PartFactory]);
+        join(&context, inner.chain(outer))
     }
 }
 

@@ -8,9 +8,10 @@ use jig_drivers::inject::{GrammarError, Injection};
 use jig_drivers::qemu::CollectedCode;
 use jig_model::command::{
     Command, CommandEvent, EventSink, PlanText, RecoverCommand, RecoverExtent, RecoverySteps,
-    RecoveryStepsReply, Reply, RunCommand, RunOptions, TestCommand,
+    RecoveryStepsReply, Reply, RunCommand, RunOptions, ShellCommand, ShellTask, TestCommand,
 };
-use jig_model::plan::{Plan, default_plan};
+use jig_model::plan::{ActionKind, Plan, command_plan, default_plan};
+use jig_model::shell::ShellWay;
 use jig_model::{ConsoleName, Fault, Problems, RunEvent, RunId};
 use jig_rig::audit::AuditError;
 use jig_rig::console::ConsoleHandle;
@@ -199,6 +200,13 @@ impl Lab {
                 let here = self.bind(&place)?;
                 self.run_with(here, plan, image, options, events, cancel).await?
             }
+            Command::Shell(shell) => {
+                let here = self.bind(&shell.place)?;
+                let plan = shell_plan(&here, shell);
+                // The user of a command sees that it fails, so the rig is not recovered meanwhile.
+                let options = RunOptions { recoveries: Some(0), ..RunOptions::default() };
+                self.run_with(here, plan, None, options, events, cancel).await?
+            }
             Command::Console(console) => self.converse(console, input, events, cancel).await?,
             Command::Attach(mut attach) => {
                 let boot = attach.boot.take();
@@ -274,6 +282,23 @@ impl Lab {
         let observer = Arc::new(Forward(Arc::clone(&events)));
         Ok(Reply::Run(self.run(here, request, inject, observer, &*events, cancel).await?))
     }
+}
+
+/// Builds the plan of a command. The board is booted for it where it is emulated, and where its
+/// consoles are captured only from its boot on.
+fn shell_plan(here: &BoundPlace, shell: ShellCommand) -> Plan {
+    let ShellCommand { what, via, timeout_ms, .. } = shell;
+    let way = here.profile.shell_at(&here.place).and_then(|shell| shell.way(via));
+    let boots =
+        here.place.is_emulated() || (way == Some(ShellWay::Serial) && here.place.starts_boots());
+    let kind = match what {
+        ShellTask::Exec { argv } => ActionKind::Exec { argv, exit_code: None, via },
+        ShellTask::Upload { from, to, mode } => {
+            ActionKind::Upload { from, to, mode: Some(mode), via }
+        }
+        ShellTask::Download { from, to } => ActionKind::Download { from, to, via },
+    };
+    command_plan(boots, kind, Duration::from_millis(timeout_ms))
 }
 
 /// Passes on what happens in a run.

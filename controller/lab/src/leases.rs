@@ -194,9 +194,11 @@ enum Claim {
 fn claim(command: &Command) -> Claim {
     let within = |ms: u64| Claim::Use(Duration::from_millis(ms));
     match command {
-        Command::Run(_) | Command::Test(_) | Command::Console(_) | Command::Recover(_) => {
-            Claim::Use(RUN_WAIT)
-        }
+        Command::Run(_)
+        | Command::Test(_)
+        | Command::Shell(_)
+        | Command::Console(_)
+        | Command::Recover(_) => Claim::Use(RUN_WAIT),
         Command::Attach(attach) => match (attach.input, &attach.boot) {
             (AttachInput::None, _) => Claim::None,
             (_, Some(_)) => Claim::Use(RUN_WAIT),

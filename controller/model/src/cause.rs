@@ -119,6 +119,14 @@ causes! {
     ExpectMissed = "expect_missed" => Fail, Target;
     /// Text that the plan forbids was seen, or an assertion on earlier output failed.
     AssertFailed = "assert_failed" => Fail, Target;
+    /// A command on the target ended with another exit status than the plan expects.
+    CommandFailed = "command_failed" => Fail, Target;
+    /// A file could not be copied to or from the target: no room, no permission, no such file.
+    TransferFailed = "transfer_failed" => Fail, Target;
+    /// The target did not come back after the plan had rebooted it.
+    RebootFailed = "reboot_failed" => Fail, Target;
+    /// The connection to an emulated target was lost, with nothing but its emulator in between.
+    ShellLost = "shell_lost" => Fail, Target;
     /// A host command of the plan ended with an unexpected exit code.
     HostCommandFailed = "host_command_failed" => Fail, Target;
 
@@ -175,6 +183,11 @@ causes! {
     RigUnhealthy = "rig_unhealthy" => EnvError, Lab;
     /// The console's transport broke.
     ConsoleLost = "console_lost" => EnvError, Lab;
+    /// The target's shell could not be reached, or the connection to it was lost.
+    ShellUnreachable = "shell_unreachable" => EnvError, Lab;
+    /// The target's shell cannot be used as the rig is set up: it refuses the key, or shows another
+    /// host key.
+    ShellRefused = "shell_refused" => EnvError, Lab;
     /// The image could not be put on the board.
     DeployFailed = "deploy_failed" => EnvError, Lab;
     /// The board could not be powered as asked.

@@ -13,6 +13,7 @@ mod hold;
 mod holder_order;
 mod line;
 mod reply;
+mod shell_command;
 #[cfg(test)]
 mod tests;
 
@@ -40,3 +41,4 @@ pub use reply::{
     CheckReply, EmulatedPowerReply, PowerExplained, PowerReply, RecoveryStepsReply, Refusal, Reply,
     RunReply, SharedOutlet,
 };
+pub use shell_command::{ShellCommand, ShellTask};

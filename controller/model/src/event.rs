@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::image::DeployReport;
 use crate::post_mortem::PostMortem;
-use crate::protocol::CheckReport;
+use crate::protocol::{CheckReport, CopiedFile, TargetCommandEnd};
 use crate::recovery::RecoveryEvent;
 use crate::result::{CaseStatus, ResultFormat};
 use crate::verdict::Verdict;
@@ -140,6 +140,30 @@ pub enum RunEvent {
     },
     /// A health check ran.
     Health(CheckReport),
+    /// A command on the target ended.
+    TargetCommand {
+        /// The argument list, secrets redacted.
+        argv: Vec<String>,
+        /// How it ended.
+        end: TargetCommandEnd,
+        /// The console that has its output.
+        console: ConsoleName,
+        /// Where the output begins in the console's log.
+        from: u64,
+        /// Where it ends.
+        to: u64,
+    },
+    /// A file was copied to the target, or from it.
+    FileCopied {
+        /// Whether the target has got it.
+        to_target: bool,
+        /// The path on the target.
+        path: String,
+        /// The file here: of the host, or an artefact relative to the run.
+        file: String,
+        /// Size and hash.
+        copied: CopiedFile,
+    },
     /// A host command wrote its output to an artefact.
     HostCommand {
         /// The argument list, secrets redacted.

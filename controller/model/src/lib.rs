@@ -34,6 +34,7 @@ pub mod protocol;
 pub mod recovery;
 pub mod result;
 pub mod rig_file;
+pub mod shell;
 mod size;
 pub mod verdict;
 

@@ -19,15 +19,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::image::{DeployReport, Image};
 use crate::post_mortem::{FaultSighting, PostMortem};
+use crate::power::SecretSource;
 use crate::profile::BoardProfile;
 use crate::rig_file::Place;
 use crate::{Cause, ConsoleName};
 
 mod board_event;
 mod run_control;
+mod target_port;
 
 pub use board_event::{BoardEvent, HIDDEN_EXIT_CODE, PowerState};
 pub use run_control::RunControl;
+pub use target_port::{CopiedFile, ShellPort, TargetCommandEnd};
 
 /// A boxed future that can move between threads.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -368,6 +371,8 @@ pub struct Protocols {
     pub flasher: Option<Box<dyn Flasher>>,
     /// A debug port, if a part has one.
     pub debug: Option<Box<dyn DebugPort>>,
+    /// The shell of the target over a network, if a part reaches it.
+    pub shell: Option<Box<dyn ShellPort>>,
     /// Stops the board where it stands, if a part can.
     pub control: Option<Box<dyn RunControl>>,
     /// A power sense, which sees the board's power but does not switch it. Asked only while `power`
@@ -405,6 +410,12 @@ pub trait Host: Send + Sync {
         timeout: Duration,
         output: &'a Path,
     ) -> BoxFuture<'a, Result<CommandEnd, DriverError>>;
+
+    /// Reads a secret from where it is kept.
+    ///
+    /// # Errors
+    /// It is not there, or could be read by others.
+    fn secret(&self, source: &SecretSource) -> Result<String, DriverError>;
 
     /// Connects to a TCP address and returns the first line it says, trying again until a server
     /// answers or the future is dropped. A connect alone proves nothing: an emulator accepts on

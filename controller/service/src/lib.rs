@@ -9,4 +9,3 @@ mod growing_file;
 pub mod jobs;
 pub mod protocol;
 pub mod server;
-pub mod ssh;

@@ -103,7 +103,7 @@ impl Secret {
     }
 
     /// Returns the secret, for the code that sends it to the device.
-    pub(super) fn reveal(&self) -> &str {
+    pub(crate) fn reveal(&self) -> &str {
         &self.0
     }
 

@@ -31,7 +31,8 @@ pub(super) struct PlaceholderValues<'a> {
 
 /// Lists the consoles that the emulator itself carries.
 pub(super) fn own_consoles(profile: &BoardProfile) -> impl Iterator<Item = &ConsoleSpec> {
-    profile.consoles.iter().filter(|console| console.kind != ConsoleKind::Rtt)
+    let own = [ConsoleKind::Uart, ConsoleKind::Semihosting];
+    profile.consoles.iter().filter(move |console| own.contains(&console.kind))
 }
 
 /// Builds the argument list.
@@ -72,7 +73,7 @@ pub(super) fn arguments(
                 let config = format!("enable=on,target=native,chardev={id}");
                 push(&mut args, &["-semihosting-config", &config]);
             }
-            ConsoleKind::Rtt => {}
+            ConsoleKind::Rtt | ConsoleKind::Shell => {}
         }
     }
     let has_own = own_consoles(profile).any(|c| c.kind == ConsoleKind::Semihosting);

@@ -91,6 +91,7 @@ impl QemuFactory {
             reset: Some(Box::new(handle.clone())),
             flasher: Some(Box::new(handle.clone())),
             debug: None,
+            shell: None,
             control: Some(Box::new(handle.clone())),
             sense: None,
             health: vec![Box::new(handle)],

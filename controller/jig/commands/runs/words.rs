@@ -90,6 +90,14 @@ pub(super) fn words(event: &RunEvent) -> Words {
             let (word, style) = if report.ok { ("ok", None) } else { ("BAD", Some(Style::Bad)) };
             ("health", format!("{} {word}: {}", report.check, report.detail), style)
         }
+        RunEvent::TargetCommand { argv, end, console, from, to } => {
+            ("target", format!("{argv:?}: {end}, output in {console} @{from}..{to}"), None)
+        }
+        RunEvent::FileCopied { to_target, path, file, copied } => {
+            let way = if *to_target { "to" } else { "from" };
+            let text = format!("{} bytes {way} {path}, here {file}", copied.bytes);
+            ("target", text, None)
+        }
         RunEvent::HostCommand { argv, code, artefact } => {
             let code = code.map_or("no exit code".to_owned(), |code| format!("exit code {code}"));
             ("host", format!("{argv:?}: {code}, output in {artefact}"), None)

@@ -57,7 +57,10 @@ pub(super) struct EmulatedConsoles {
 impl EmulatedConsoles {
     /// Names the consoles that the emulator of a board has.
     pub(super) fn of(profile: &BoardProfile) -> Self {
-        let own = profile.consoles.iter().filter(|console| console.kind != ConsoleKind::Rtt);
+        let own = profile
+            .consoles
+            .iter()
+            .filter(|console| matches!(console.kind, ConsoleKind::Uart | ConsoleKind::Semihosting));
         let consoles = own.map(|console| (console.name.clone(), SharedConsole::default()));
         let mut consoles: Vec<_> = consoles.collect();
         consoles.sort_by_key(|(name, _)| name != profile.primary_console());

@@ -143,6 +143,7 @@ fn is_carried_out_by_holder(command: &Command) -> bool {
         | Command::RecoverySteps(_)
         | Command::Power(_)
         | Command::Check(_)
+        | Command::Shell(_)
         | Command::Hold(_) => false,
     }
 }

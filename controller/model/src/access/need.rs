@@ -1,7 +1,7 @@
 //! Which right each command and each order to the leases needs.
 
 use super::AccessRight;
-use crate::command::{AttachInput, Command, PowerAction, RecoverExtent, RunOptions};
+use crate::command::{AttachInput, Command, PowerAction, RecoverExtent, RunOptions, ShellTask};
 use crate::lease::LeaseOrder;
 use crate::plan::Plan;
 
@@ -23,6 +23,7 @@ impl Command {
             | Self::Check(_)
             | Self::Reset(_)
             | Self::Debug(_)
+            | Self::Shell(_)
             | Self::Hold(_) => AccessRight::Use,
             Self::Attach(attach) => match (attach.input, &attach.boot) {
                 (AttachInput::None, None) => AccessRight::See,
@@ -76,6 +77,11 @@ impl Command {
             Self::Debug(_) => "debug",
             Self::ServeProbe(_) => "probe-serve",
             Self::Hold(_) => "hold",
+            Self::Shell(shell) => match shell.what {
+                ShellTask::Exec { .. } => "exec",
+                ShellTask::Upload { .. } => "upload",
+                ShellTask::Download { .. } => "download",
+            },
         }
     }
 }

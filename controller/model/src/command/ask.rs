@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     AttachCommand, BoardResetCommand, ConsoleCommand, DebugCommand, EraseCommand,
-    FlashImageCommand, HoldCommand, LineControlCommand, ServeProbeCommand,
+    FlashImageCommand, HoldCommand, LineControlCommand, ServeProbeCommand, ShellCommand,
 };
 use crate::pattern::Pattern;
 use crate::recovery::RecoveryStep;
@@ -53,6 +53,10 @@ pub enum Command {
     Debug(DebugCommand),
     /// Serves the debug port of an emulated board. Legal as [`Command::Flash`].
     ServeProbe(ServeProbeCommand),
+    /// Runs a command on a target that runs an operating system, or copies a file. Boots an emulated
+    /// board for it; leaves the power of a real one alone. Legal as [`Command::Run`], at a place that
+    /// reaches a shell.
+    Shell(ShellCommand),
     /// Keeps a board powered for the commands of other processes until it is cancelled. Legal as
     /// [`Command::Flash`].
     Hold(HoldCommand),
@@ -77,6 +81,7 @@ impl Command {
             Self::Debug(debug) => &debug.place,
             Self::ServeProbe(serve) => &serve.place,
             Self::Hold(hold) => &hold.place,
+            Self::Shell(shell) => &shell.place,
         }
     }
 }

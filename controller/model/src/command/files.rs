@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{CodeLocation, Command, DebugAction, DebugCommand};
+use super::{CodeLocation, Command, DebugAction, DebugCommand, ShellTask};
 
 /// The files that a command names.
 #[derive(Debug, Default)]
@@ -25,6 +25,10 @@ impl Command {
             Self::Flash(flash) => images(Some(&mut flash.image)),
             Self::ServeProbe(serve) => images(serve.image.as_mut()),
             Self::Hold(hold) => images(hold.image.as_mut()),
+            Self::Shell(shell) => match &mut shell.what {
+                ShellTask::Upload { from, .. } => images(Some(from)),
+                ShellTask::Exec { .. } | ShellTask::Download { .. } => CommandFiles::default(),
+            },
             Self::Debug(DebugCommand { action, .. }) => match action {
                 DebugAction::Backtrace { image } | DebugAction::Rtt { image, .. } => {
                     images(image.as_mut())
@@ -63,6 +67,7 @@ impl Command {
             }
             Self::Run(_)
             | Self::Test(_)
+            | Self::Shell(_)
             | Self::LineControl(_)
             | Self::Recover(_)
             | Self::RecoverySteps(_)

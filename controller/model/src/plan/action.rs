@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::check::wait_ends;
-use super::raw::{ActionKeys, RawAction, RawSwitch};
+use super::raw::{ActionKeys, RawAction, RawCopy, RawSwitch};
 use super::types::{ActionKind, Assertion};
 use crate::document::{Findings, Located};
 
@@ -31,6 +31,13 @@ pub mod defaults {
     pub const EXPECT: Duration = Duration::from_secs(10);
     /// Sending: kilobytes at 9600 baud.
     pub const SEND: Duration = Duration::from_secs(10);
+    /// A program on the target.
+    pub const EXEC: Duration = Duration::from_secs(60);
+    /// A file to or from the target: megabytes over a network, and a hundred kilobytes over a serial
+    /// console.
+    pub const COPY: Duration = Duration::from_secs(120);
+    /// A reboot, as long as all boot stages may take.
+    pub const REBOOT: Duration = BOOT;
     /// A program on the host.
     pub const HOST_COMMAND: Duration = Duration::from_secs(60);
     /// A look at output that is there already.
@@ -40,7 +47,7 @@ pub mod defaults {
 }
 
 /// Keys that say what an action does.
-const KINDS: [&str; 11] = [
+const KINDS: [&str; 15] = [
     "power",
     "reset",
     "expect_reset",
@@ -49,6 +56,10 @@ const KINDS: [&str; 11] = [
     "expect",
     "send",
     "wait_for_results",
+    "exec",
+    "upload",
+    "download",
+    "reboot",
     "host_command",
     "assert",
     "sleep",
@@ -110,7 +121,8 @@ fn owners(key: &str) -> Option<&'static [&'static str]> {
     match key {
         "console" => Some(&["expect_reset", "expect", "send", "wait_for_results", "assert"]),
         "reject" | "echo" => Some(&["expect"]),
-        "exit_code" => Some(&["host_command"]),
+        "exit_code" => Some(&["exec", "host_command"]),
+        "via" => Some(&["exec", "upload", "download", "reboot"]),
         "at_least" | "absent" => Some(&["assert"]),
         _ => None,
     }
@@ -155,6 +167,9 @@ fn default_timeout(kind: &ActionKind, plan_timeout: Duration) -> Duration {
         ActionKind::Send { .. } => defaults::SEND,
         // A report is what a plan with tests is for: it has the plan's time.
         ActionKind::WaitForResults { .. } => plan_timeout,
+        ActionKind::Exec { .. } => defaults::EXEC,
+        ActionKind::Upload { .. } | ActionKind::Download { .. } => defaults::COPY,
+        ActionKind::Reboot { .. } => defaults::REBOOT,
         ActionKind::HostCommand { .. } => defaults::HOST_COMMAND,
         ActionKind::Assert { .. } => defaults::ASSERT,
         ActionKind::Sleep { duration } => duration.saturating_add(defaults::SLEEP_SLACK),
@@ -225,9 +240,26 @@ fn kind_of(
         };
         return Some(ActionKind::WaitForResults { console, format });
     }
+    let exit_code = raw.exit_code.map_or(0, |c| c.value);
+    let via = raw.via.map(|via| via.value);
+    if let Some(command) = raw.exec {
+        let argv = command_words("exec", command, findings)?;
+        return Some(ActionKind::Exec { argv, exit_code: Some(exit_code), via });
+    }
+    if let Some(copy) = raw.upload {
+        let (from, to) = copied(copy, "upload", findings)?;
+        return Some(ActionKind::Upload { from: PathBuf::from(from), to, mode: None, via });
+    }
+    if let Some(copy) = raw.download {
+        let (from, to) = copied(copy, "download", findings)?;
+        return Some(ActionKind::Download { from, to, via });
+    }
+    if raw.reboot.is_some() {
+        return Some(ActionKind::Reboot { via });
+    }
     if let Some(command) = raw.host_command {
-        let exit_code = raw.exit_code.map_or(0, |c| c.value);
-        return host_command(command, exit_code, findings);
+        let argv = command_words("host_command", command, findings)?;
+        return Some(ActionKind::HostCommand { argv, exit_code });
     }
     if let Some(pattern) = raw.assert {
         let assertion = assertion(raw.at_least, raw.absent, findings)?;
@@ -265,15 +297,43 @@ fn word(
     }
 }
 
-fn host_command(
+/// Returns both ends of a copy: the second one is named as the first if it is left out.
+fn copied(copy: Located<RawCopy>, key: &str, findings: &Findings) -> Option<(String, String)> {
+    const CHECK: &str = "plan::copy";
+    let RawCopy { from, to } = copy.value;
+    let from = from?;
+    let name = |path: &str| path.rsplit(['/', '\\']).next().unwrap_or_default().to_owned();
+    let place = to.as_ref().map_or(from.at(), Located::at);
+    let to = to.map_or_else(|| name(&from.value), |to| to.value);
+    let is_path = |text: &str| !text.is_empty() && !text.contains(['\0', '\n']);
+    if !is_path(&from.value) || name(&from.value).is_empty() {
+        let help = "name a file, such as \"build/tests\"";
+        findings.add(CHECK, from.at(), format!("`from` of `{key}` names no file"), help);
+        return None;
+    }
+    // A name in the run's own folder, which the file keeps there.
+    let is_name = !to.contains(['/', '\\']) && to != "." && to != ".." && to.len() <= 100;
+    if !is_path(&to) || (key == "download" && !is_name) {
+        let help = match key {
+            "download" => "write a name without a folder, such as \"dmesg.txt\"",
+            _ => "write a path on the target, such as \"/tmp/tests\"",
+        };
+        findings.add(CHECK, place, format!("`to` of `{key}` names no file"), help);
+        return None;
+    }
+    Some((from.value, to))
+}
+
+/// Returns the words of a command, or reports why they are none.
+fn command_words(
+    key: &str,
     command: Located<Vec<Located<String>>>,
-    exit_code: i32,
     findings: &Findings,
-) -> Option<ActionKind> {
+) -> Option<Vec<String>> {
     let place = command.at();
     if command.value.first().is_none_or(|program| program.value.is_empty()) {
         let help = "write a list of program and arguments, such as [\"ping\", \"-c1\", \"host\"]";
-        findings.add("plan::bad-command", place, "`host_command` names no program", help);
+        findings.add("plan::bad-command", place, format!("`{key}` names no program"), help);
         return None;
     }
     if let Some(bad) = command.value.iter().find(|arg| arg.value.contains('\0')) {
@@ -281,8 +341,7 @@ fn host_command(
         findings.add("plan::bad-command", bad.at(), "the argument holds a zero byte", help);
         return None;
     }
-    let argv = command.value.into_iter().map(|arg| arg.value).collect();
-    Some(ActionKind::HostCommand { argv, exit_code })
+    Some(command.value.into_iter().map(|arg| arg.value).collect())
 }
 
 fn assertion(

@@ -43,6 +43,24 @@ pub fn console_plan(has_image: bool) -> Plan {
     boot_and("console", "somebody talks to the board", has_image, vec![(kind, MAX_WAIT)])
 }
 
+/// Builds the plan of `jig exec` and `jig cp`: boot the board if it has to be booted for that, and carry
+/// out one action.
+pub fn command_plan(boots: bool, kind: ActionKind, timeout: Duration) -> Plan {
+    let timeout = timeout.clamp(Duration::from_millis(1), MAX_WAIT);
+    let goal = "a command is carried out on the target";
+    let boot = (ActionKind::Boot { until: None }, defaults::BOOT);
+    let last = (kind, timeout);
+    let mut plan = boot_and("command", goal, false, vec![boot, last]);
+    if !boots {
+        for behavior in
+            plan.stages.iter_mut().flat_map(|s| &mut s.steps).flat_map(|s| &mut s.behaviors)
+        {
+            behavior.actions.drain(..behavior.actions.len().saturating_sub(1));
+        }
+    }
+    plan
+}
+
 fn boot_and(text: &str, goal: &str, has_image: bool, last: Vec<(ActionKind, Duration)>) -> Plan {
     let mut kinds = Vec::new();
     if has_image {
@@ -57,6 +75,7 @@ fn boot_and(text: &str, goal: &str, has_image: bool, last: Vec<(ActionKind, Dura
         let name = match &kind {
             ActionKind::Deploy { .. } => "deploy".to_owned(),
             ActionKind::Power { .. } => "power".to_owned(),
+            ActionKind::Boot { .. } => "boot".to_owned(),
             ActionKind::ExpectReset { .. } => {
                 resets += 1;
                 format!("expect-reset-{resets}")

@@ -256,6 +256,11 @@ impl<'f> Lowering<'f> {
         let key = match kind {
             ActionKind::Power { op: PowerOp::On | PowerOp::Cycle }
             | ActionKind::Reset
+            // What carries out a command runs.
+            | ActionKind::Exec { .. }
+            | ActionKind::Upload { .. }
+            | ActionKind::Download { .. }
+            | ActionKind::Reboot { .. }
             | ActionKind::Boot { .. } => {
                 self.has_run = true;
                 return;

@@ -13,6 +13,7 @@ use crate::document::{Choice, FromToml, Located, Node};
 use crate::pattern::Pattern;
 use crate::profile::Arch;
 use crate::result::ResultFormat;
+use crate::shell::ShellWay;
 use crate::{ActionName, BoardId, ConsoleName};
 
 crate::toml_table! {
@@ -106,7 +107,7 @@ crate::toml_table! {
         actions: Vec<Located<RawAction>> = required,
     }
     /// An action. It has exactly one of power, reset, expect_reset, deploy, boot, expect, send,
-    /// wait_for_results, host_command, assert and sleep.
+    /// wait_for_results, exec, upload, download, reboot, host_command, assert and sleep.
     pub(super) struct ActionKeys {
         /// Its name, unique in the behaviour; such as `expect-1` if left out.
         name: ActionName = optional,
@@ -135,9 +136,20 @@ crate::toml_table! {
         send: String = optional,
         /// Waits for a complete test report: true for any format, or the format's name.
         wait_for_results: RawSwitch<ResultFormat> = optional,
+        /// Runs a program on the target, by its shell: program and arguments, never a shell line.
+        exec: Vec<Located<String>> = optional,
+        /// Copies a file of this host to the target, and reads it back.
+        upload: RawCopy = optional,
+        /// Copies a file of the target into the folder of the run.
+        download: RawCopy = optional,
+        /// Reboots the target by its shell, and waits for the next boot: true.
+        reboot: RawSwitch<Never> = optional,
+        /// The way to the shell, "ssh" or "serial"; as the board says if left out. With `exec`,
+        /// `upload`, `download` and `reboot`.
+        via: ShellWay = optional,
         /// Runs a program on this host: program and arguments, never a shell line.
         host_command: Vec<Located<String>> = optional,
-        /// The exit code that is expected, 0 if left out; with `host_command`.
+        /// The exit code that is expected, 0 if left out; with `exec` and `host_command`.
         exit_code: i32 = optional,
         /// Checks earlier output of this boot.
         assert: Pattern = optional,
@@ -147,6 +159,14 @@ crate::toml_table! {
         absent: bool = optional,
         /// Waits without looking at anything.
         sleep: Duration = optional,
+    }
+    /// A file to copy.
+    pub(super) struct RawCopy {
+        /// The file: of this host, or of the target for a download.
+        from: String = required,
+        /// The path on the target, or the name in the folder of the run; that of `from` if left out,
+        /// which an upload puts into the folder where the shell begins.
+        to: String = optional,
     }
     /// Stages that are proposed instead of those that remain.
     pub(super) struct RawStagesUpdate {

@@ -154,7 +154,7 @@ fn each_bad_action_is_refused_with_its_place_and_a_way_out() {
     let cases = [
         (
             "{ }",
-            "1 plan::no-kind: the action does not say what to do | add one of: power, reset, expect_reset, deploy, boot, expect, send, wait_for_results, host_command, assert, sleep",
+            "1 plan::no-kind: the action does not say what to do | add one of: power, reset, expect_reset, deploy, boot, expect, send, wait_for_results, exec, upload, download, reboot, host_command, assert, sleep",
         ),
         (
             "{ reset = true, power = 'on' }",
@@ -263,7 +263,7 @@ fn each_bad_action_is_refused_with_its_place_and_a_way_out() {
         ),
         (
             "{ sleep = '1s', exit_code = 0 }",
-            "17 plan::stray-key: `exit_code` means nothing for `sleep` | remove it; it belongs to host_command",
+            "17 plan::stray-key: `exit_code` means nothing for `sleep` | remove it; it belongs to exec, host_command",
         ),
         (
             "{ expect = 'x', absent = true }",

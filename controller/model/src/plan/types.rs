@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::pattern::Pattern;
 use crate::profile::Arch;
 use crate::result::ResultFormat;
+use crate::shell::ShellWay;
 use crate::{ActionName, BoardId, ConsoleName};
 
 /// A test plan.
@@ -48,9 +49,32 @@ impl Plan {
         let steps = self.stages.iter().flat_map(|stage| &stage.steps);
         let mut actions = steps.flat_map(|step| &step.behaviors).flat_map(|b| &b.actions);
         actions.any(|action| match &action.kind {
-            ActionKind::HostCommand { .. } => true,
+            ActionKind::HostCommand { .. } | ActionKind::Upload { .. } => true,
             ActionKind::Deploy { image } => image.is_some(),
             _ => false,
+        })
+    }
+}
+
+impl Plan {
+    /// Tells whether a plan commands a system that runs, and neither boots its board nor deploys to
+    /// it: then the power of a real board is none of its business.
+    pub fn only_commands(&self) -> bool {
+        let steps = self.stages.iter().flat_map(|stage| &stage.steps);
+        let mut actions = steps.flat_map(|step| &step.behaviors).flat_map(|b| &b.actions);
+        actions.all(|action| {
+            matches!(
+                action.kind,
+                ActionKind::Exec { .. }
+                    | ActionKind::Upload { .. }
+                    | ActionKind::Download { .. }
+                    | ActionKind::Reboot { .. }
+                    | ActionKind::HostCommand { .. }
+                    | ActionKind::Expect { .. }
+                    | ActionKind::Assert { .. }
+                    | ActionKind::WaitForResults { .. }
+                    | ActionKind::Sleep { .. }
+            )
         })
     }
 }
@@ -206,6 +230,40 @@ pub enum ActionKind {
         console: Option<ConsoleName>,
         /// Only this format counts; else the first one recognised.
         format: Option<ResultFormat>,
+    },
+    /// Runs a program on the target.
+    Exec {
+        /// Program and arguments.
+        argv: Vec<String>,
+        /// The exit status that is expected, or any.
+        exit_code: Option<i32>,
+        /// The way to the shell, or the board's own.
+        via: Option<ShellWay>,
+    },
+    /// Copies a file of this host to the target.
+    Upload {
+        /// The file.
+        from: PathBuf,
+        /// The path on the target.
+        to: String,
+        /// Its permissions there, or those that it has here.
+        mode: Option<u32>,
+        /// The way to the shell, or the board's own.
+        via: Option<ShellWay>,
+    },
+    /// Copies a file of the target into the run.
+    Download {
+        /// The path on the target.
+        from: String,
+        /// The name in the run.
+        to: String,
+        /// The way to the shell, or the board's own.
+        via: Option<ShellWay>,
+    },
+    /// Reboots the target by its shell. Begins a new boot.
+    Reboot {
+        /// The way to the shell, or the board's own.
+        via: Option<ShellWay>,
     },
     /// Runs a program on this host. Never by a shell.
     HostCommand {

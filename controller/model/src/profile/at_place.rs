@@ -14,7 +14,8 @@ impl BoardProfile {
     /// the core and which few programs use. A board that is a chip without a profile has the serial
     /// ports that the place names. An emulated board that a virtual probe deploys has
     /// RTT and the emulator's own. Without a probe a target's rings are not read, so there are no
-    /// RTT consoles then. Where no console would be left all stay: a board has at least one.
+    /// RTT consoles then. Where commands reach the board over SSH, a console with their output comes
+    /// last. Where no console would be left all stay: a board has at least one.
     pub fn at(&self, place: &Place) -> Self {
         let is_rtt = |console: &ConsoleSpec| console.kind == ConsoleKind::Rtt;
         let mut board = self.clone();
@@ -30,8 +31,10 @@ impl BoardProfile {
             ConsoleKind::Rtt => has_probe,
             ConsoleKind::Semihosting => has_probe || place.is_emulated(),
             ConsoleKind::Uart => place.is_emulated() || place.console(&console.name).is_some(),
+            ConsoleKind::Shell => true,
         };
-        if has_probe || board.consoles.iter().any(reached) {
+        let shell = self.shell_at(place).and_then(|shell| shell.ssh);
+        if has_probe || shell.is_some() || board.consoles.iter().any(reached) {
             board.consoles.retain(reached);
         }
         if has_probe && !board.consoles.iter().any(is_rtt) {
@@ -41,6 +44,11 @@ impl BoardProfile {
             let hosted = board.consoles.iter().position(is_hosted);
             let at = hosted.filter(|_| !place.is_emulated()).unwrap_or(board.consoles.len());
             board.consoles.insert(at, added);
+        }
+        let is_shell = |console: &ConsoleSpec| console.kind == ConsoleKind::Shell;
+        if let Some(shell) = shell.filter(|_| !board.consoles.iter().any(is_shell)) {
+            let (name, kind) = (shell.console, ConsoleKind::Shell);
+            board.consoles.push(ConsoleSpec { name, kind, baud: 0, channel: 0 });
         }
         board
     }

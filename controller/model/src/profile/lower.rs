@@ -90,7 +90,7 @@ fn lower(raw: RawProfile, origin: &str, sets: &FaultSets) -> Option<BoardProfile
             let kind = console.kind?.value;
             let baud = match kind {
                 ConsoleKind::Uart => value_or(console.baud, USUAL_BAUD),
-                ConsoleKind::Semihosting | ConsoleKind::Rtt => 0,
+                ConsoleKind::Semihosting | ConsoleKind::Rtt | ConsoleKind::Shell => 0,
             };
             let channel = value_or(console.channel, 0);
             Some(ConsoleSpec { name: console.name?.value, kind, baud, channel })
@@ -106,6 +106,10 @@ fn lower(raw: RawProfile, origin: &str, sets: &FaultSets) -> Option<BoardProfile
         memory,
         boot_banner: raw.boot_banner.map(|pattern| pattern.value),
         allow_output: values(raw.allow_output, Some)?,
+        shell: match raw.shell {
+            Some(shell) => Some(crate::shell::lower(shell.value)?),
+            None => None,
+        },
         stages: values(raw.stage, lower_stage)?,
         faults,
         limits: raw.limits.map_or_else(Limits::default, |limits| lower_limits(limits.value)),

@@ -14,6 +14,7 @@ mod lower;
 mod of_chip;
 pub(crate) mod placeholder;
 mod raw;
+mod shell_at;
 mod types;
 mod usb;
 

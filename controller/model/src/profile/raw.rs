@@ -10,6 +10,7 @@ use crate::profile::{
     Arch, CheckKind, ConsoleKind, DebugCore, DeployMethod, FlashModel, MemoryKind, ProfileStatus,
 };
 use crate::recovery::RecoveryStep;
+use crate::shell::RawShell;
 use crate::toml_table;
 use crate::{BoardId, Cause, ConsoleName, Fault, VerdictKind};
 
@@ -52,6 +53,8 @@ toml_table! {
         /// How an image gets onto the board. Missing: an emulated board takes it by the
         /// emulator's loader or boots its image set, a real one takes it by its probe.
         deploy: RawDeploy = optional,
+        /// The shell of a board that runs an operating system.
+        shell: RawShell = optional,
         /// Stages of booting, in order.
         stage: Vec<Located<RawStage>> = optional,
         /// Numbers that tell trouble from normal operation.

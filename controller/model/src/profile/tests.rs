@@ -69,7 +69,7 @@ recovery = { ladder = ["reset", "power-cycle"], max_recoveries = 1, timeout = "9
 [emulation]
 program = "qemu-system-arm"
 machine = "virt,gic-version=3"
-args = ["-x", "{port:ssh}", "{artifact:kernel}"]
+args = ["-x", "{port:cmd}", "{port:ssh}", "{artifact:kernel}"]
 image_args = ["-kernel", "{image}"]
 image_set = "demo"
 semihosting = true
@@ -103,6 +103,10 @@ success_codes = [0, 3]
 failure_patterns = ['^Error: ']
 verified_pattern = 'Verified OK'
 progress_pattern = '(\d+)%'
+[shell]
+user = "root"
+prompt = '^# '
+forwarded = "cmd"
 "#;
 
 fn sets() -> FaultSets {
@@ -174,6 +178,9 @@ fn a_place_has_the_checks_that_fit_it() {
 /// One slip in the good profile, the check that finds it, and where the caret stands.
 const SLIPS: &[(&str, &str, &str, &str)] = &[
     ("id = \"demo\"", "id = \"other\"", "profile::id", "\"other\""),
+    ("forwarded = \"cmd\"", "forwarded = \"web\"", "profile::shell", "\"web\""),
+    ("user = \"root\"", "user = \"a b\"", "profile::shell", "\"a b\""),
+    ("user = \"root\"", "host = \"pi\"", "profile::shell", "\"pi\""),
     ("title = \"Demo\"", "title = \" \"", "profile::title", "\" \""),
     ("chip = \"X1\"", "chip = \"\"", "profile::title", "\"\""),
     ("\"fpu\"]", "\"lockup\"]", "profile::features", "\"lockup\""),

@@ -10,6 +10,7 @@ use super::{Deploy, HealthSpec};
 use crate::document::Choice;
 use crate::pattern::Pattern;
 use crate::recovery::Recovery;
+use crate::shell::ShellTable;
 use crate::{BoardId, Cause, ConsoleName};
 
 /// Names the processor families an image can be built for.
@@ -118,6 +119,9 @@ pub enum ConsoleKind {
     Semihosting,
     /// A channel of RTT: rings in the target's RAM that a debug probe empties and fills.
     Rtt,
+    /// The output of commands that a plan runs on the target over SSH. Added where the place reaches
+    /// its board so; no profile declares one.
+    Shell,
 }
 
 impl Choice for ConsoleKind {
@@ -430,6 +434,8 @@ pub struct BoardProfile {
     /// Output that is harmless although it looks like a failed test, or like a crash behind the end
     /// of a green report.
     pub allow_output: Vec<Pattern>,
+    /// The shell of a board that runs an operating system (see [`BoardProfile::shell_at`]).
+    pub shell: Option<ShellTable>,
     /// Stages of booting, in order.
     pub stages: Vec<BootStage>,
     /// Text that shows a fault.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::known_boards::KnownBoards;
 use super::power::{Devices, RawPlacePower, SenseWord, check_outlet, sense_word};
 use super::raw::{RawEmulator, RawPlace, RawProbe};
-use super::{EmulatorDeploy, console_transports, flasher, reset};
+use super::{EmulatorDeploy, console_transports, flasher, reset, shell};
 use crate::document::{Findings, Located};
 use crate::profile::checks::emulator_args;
 use crate::profile::{ArgPart, BoardProfile, Deploy, arg_parts};
@@ -41,6 +41,9 @@ pub(super) fn run(
     flasher::check(place, profile, findings);
     canary(place, profile, findings);
     network(place, findings);
+    if let Some(table) = &place.shell {
+        shell::check(&table.value, place.emulator.is_some(), profile, findings);
+    }
     if let Some(probe) = &place.probe {
         selector(&probe.value, findings);
         words(&probe.value, findings);
@@ -109,12 +112,13 @@ fn some_part(place: &Located<RawPlace>, findings: &Findings) {
         || raw.reset.is_some()
         || raw.flasher.is_some()
         || raw.network.is_some()
+        || raw.shell.is_some()
         || raw.console.as_ref().is_some_and(|list| !list.value.is_empty());
     match (&raw.emulator, &raw.probe) {
         (None, _) if !real => {
             let help = "add `[place.emulator]` for an emulated board; for a real one any of \
-                        `[place.probe]`, `[[place.console]]`, `power`, `reset`, `flasher` and \
-                        `[place.network]`";
+                        `[place.probe]`, `[[place.console]]`, `power`, `reset`, `flasher`, \
+                        `[place.shell]` and `[place.network]`";
             findings.add("rig::parts", place.at(), "nothing makes this place real", help);
         }
         (Some(_), Some(probe)) => {

@@ -334,6 +334,10 @@ fn lower_place(raw: RawPlace, devices: &Devices, origin: &str) -> Option<Place> 
             Some(canary) => Some(lower_canary(canary.value)?),
             None => None,
         },
+        shell: match raw.shell {
+            Some(shell) => Some(crate::shell::lower(shell.value)?),
+            None => None,
+        },
         network: raw.network.map_or_else(Network::default, |network| Network {
             tcp: network.value.tcp.map(|at| at.value),
             ssh: network.value.ssh.map(|at| at.value),

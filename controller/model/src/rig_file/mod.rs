@@ -24,6 +24,7 @@ mod raw;
 mod raw_parts;
 mod reset;
 mod serve;
+mod shell;
 mod types;
 
 pub use lower::RigText;

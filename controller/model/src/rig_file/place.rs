@@ -22,6 +22,7 @@ impl Place {
             flasher: None,
             hub: None,
             canary: None,
+            shell: None,
             network: Network::default(),
             origin: String::new(),
         }
@@ -117,12 +118,14 @@ impl Place {
         profile: &BoardProfile,
         by: &str,
     ) -> Result<(), MissingPart> {
+        let over_ssh = || profile.shell_at(self).is_some_and(|shell| shell.ssh.is_some());
         let has = match needed {
             Needed::Probe => self.has_probe() || self.is_emulated(),
             Needed::Boot => self.starts_boots(),
             Needed::Reset => self.is_emulated() || self.reset_part().is_some(),
             Needed::Flasher => profile.deploy_at(self).is_some(),
-            Needed::Console => self.reaches_a_console(),
+            Needed::Console => self.reaches_a_console() || over_ssh(),
+            Needed::Shell => profile.shell_at(self).is_some(),
         };
         let missing = || MissingPart {
             place: self.name.clone(),
@@ -147,6 +150,8 @@ pub enum Needed {
     Flasher,
     /// A console that can be reached.
     Console,
+    /// A shell of the board's operating system.
+    Shell,
 }
 
 impl Needed {
@@ -157,6 +162,7 @@ impl Needed {
             Self::Reset => "no reset",
             Self::Flasher => "no way to put an image on its board",
             Self::Console => "no console that can be reached",
+            Self::Shell => "no shell that can be reached",
         }
     }
 
@@ -177,6 +183,10 @@ impl Needed {
             ),
             Self::Console => format!(
                 "add `[[place.console]]` with a `name` and a `tty`, or `[place.probe]` to {origin}"
+            ),
+            Self::Shell => format!(
+                "add `[place.shell]` with `host` and `user` for SSH, or with `prompt` for a serial \
+                 console, to {origin}"
             ),
         }
     }

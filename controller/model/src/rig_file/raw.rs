@@ -10,6 +10,7 @@ use crate::document::{ByteSize, Located};
 use crate::pattern::Pattern;
 use crate::power::RawPower;
 use crate::rig_file::EmulatorDeploy;
+use crate::shell::RawShell;
 use crate::toml_table;
 use crate::{BoardId, ClassName, ConsoleName, DeviceName, PlaceName, TagName};
 
@@ -126,6 +127,8 @@ toml_table! {
         /// An image that is known to work on the board. It may be put there at any time to
         /// tell a broken rig from broken firmware.
         canary: RawCanary = optional,
+        /// The shell of a board that runs an operating system.
+        shell: RawShell = optional,
         /// Where a real board, or what it needs, is reached over a network while it has power.
         network: RawNetwork = optional,
     }

@@ -13,6 +13,7 @@ use crate::lease::LeasePolicy;
 use crate::pattern::Pattern;
 use crate::power::{PlacePower, PowerDevice};
 use crate::profile::BoardProfile;
+use crate::shell::ShellTable;
 use crate::{BoardId, DeviceName, PlaceName, TagName};
 
 /// A rig: what there is to run on.
@@ -72,6 +73,8 @@ pub struct Place {
     pub hub: Option<DeviceName>,
     /// The image that is known to work on its board.
     pub canary: Option<Canary>,
+    /// The shell of its board, as far as the place says (see [`BoardProfile::shell_at`]).
+    pub shell: Option<ShellTable>,
     /// Where it is reached over a network.
     pub network: Network,
     /// Where it was declared: a path, or the profile's origin.

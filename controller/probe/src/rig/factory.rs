@@ -112,6 +112,7 @@ fn protocols(handle: &BoardHandle) -> Protocols {
         reset: Some(Box::new(handle.clone())),
         flasher: Some(Box::new(handle.clone())),
         debug: Some(Box::new(handle.clone())),
+        shell: None,
         control: None,
         sense: Some(Box::new(handle.clone())),
         health: vec![health],

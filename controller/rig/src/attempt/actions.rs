@@ -13,6 +13,8 @@ mod host;
 mod power;
 mod quiet;
 mod results;
+mod serial_shell;
+mod shell;
 mod unmatched;
 
 use std::collections::BTreeMap;
@@ -25,6 +27,7 @@ use jig_model::pattern::Pattern;
 use jig_model::plan::{Action, ActionKind};
 use jig_model::profile::BoardProfile;
 use jig_model::protocol::{DriverError, Host, Protocols};
+use jig_model::shell::TargetShell;
 use jig_model::{Cause, ConsoleName, chain};
 use tokio::sync::watch;
 use tokio::time::sleep;
@@ -67,6 +70,8 @@ pub(super) struct Actions<'a> {
     pub(super) ends: results::ReportEnds,
     /// Host commands so far; numbers their artefacts.
     pub(super) commands: u32,
+    /// The shell of the target, if it is reached.
+    pub(super) shell: Option<TargetShell>,
     /// Whether the last action watched the target for a while after what it waited for.
     pub(super) settled: bool,
     /// The console of the text that the plan has waited for, if nothing but pauses followed.
@@ -137,6 +142,14 @@ impl Actions<'_> {
                 self.send(console.as_ref(), bytes, timeout).await
             }
             ActionKind::WaitForResults { .. } => self.wait_for_results(timeout).await,
+            ActionKind::Exec { argv, exit_code, via } => {
+                self.exec(argv, *exit_code, *via, timeout).await
+            }
+            ActionKind::Upload { from, to, mode, via } => {
+                self.upload((from, to, *mode), *via, timeout).await
+            }
+            ActionKind::Download { from, to, via } => self.download(from, to, *via, timeout).await,
+            ActionKind::Reboot { via } => self.reboot(*via, timeout).await,
             ActionKind::HostCommand { argv, exit_code } => {
                 self.host_command(action, argv, *exit_code).await
             }
@@ -164,6 +177,10 @@ fn waits(kind: &ActionKind) -> bool {
             | ActionKind::Boot { .. }
             | ActionKind::WaitForResults { .. }
             | ActionKind::Send { .. }
+            | ActionKind::Exec { .. }
+            | ActionKind::Upload { .. }
+            | ActionKind::Download { .. }
+            | ActionKind::Reboot { .. }
     )
 }
 

@@ -18,6 +18,10 @@ pub(super) fn asked_of_target(plan: &Plan) -> AskedOfTarget {
             | ActionKind::ExpectReset { .. }
             | ActionKind::Boot { .. }
             | ActionKind::WaitForResults { .. }
+            | ActionKind::Exec { .. }
+            | ActionKind::Upload { .. }
+            | ActionKind::Download { .. }
+            | ActionKind::Reboot { .. }
             | ActionKind::HostCommand { .. }
             | ActionKind::Assert { .. } => presence = true,
             ActionKind::Power { .. }

@@ -5,11 +5,12 @@
 //! boots. No output is lost meanwhile, because watchers read the log. Shipped signatures are compiled
 //! when they are needed, see `console/signatures.rs`.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use jig_model::Cause;
 use jig_model::pattern::Pattern;
-use jig_model::profile::{BoardProfile, FaultSignature, FaultText};
+use jig_model::profile::{BoardProfile, ConsoleKind, FaultSignature, FaultText};
+use jig_model::{Cause, ConsoleName};
 use tokio::sync::OnceCell;
 use tokio::task::spawn_blocking;
 
@@ -30,6 +31,8 @@ pub struct RunPatterns {
 #[derive(Debug)]
 pub(super) struct CompiledPatterns {
     pub(super) recogniser: Recogniser,
+    /// The same for a console with the output of commands, which may print what a boot prints.
+    pub(super) of_commands: (BTreeSet<ConsoleName>, Recogniser),
     pub(super) reasons: Arc<FaultReasons>,
     pub(super) identity: IdentityScanner,
 }
@@ -67,5 +70,12 @@ fn compile(
     let signatures: Vec<_> = profile.faults.iter().cloned().chain(rejected).collect();
     let recogniser = Recogniser::new(&signatures, banner, &profile.limits)?;
     let reasons = Arc::new(FaultReasons::new(&profile.faults)?);
-    Ok(CompiledPatterns { recogniser, reasons, identity: IdentityScanner::new() })
+    let commands = profile.consoles.iter().filter(|console| console.kind == ConsoleKind::Shell);
+    let commands: BTreeSet<_> = commands.map(|console| console.name.clone()).collect();
+    let of_commands = match commands.is_empty() {
+        true => recogniser.clone(),
+        false => Recogniser::new(&signatures, None, &profile.limits)?,
+    };
+    let of_commands = (commands, of_commands);
+    Ok(CompiledPatterns { recogniser, of_commands, reasons, identity: IdentityScanner::new() })
 }

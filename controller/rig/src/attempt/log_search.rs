@@ -34,6 +34,8 @@ pub(super) struct SearchedConsole {
     /// What of its output counts, and the lines of reports in it.
     pub(super) judged: Range<u64>,
     pub(super) read: ReadLines,
+    /// It has the output of commands, which boots print nothing to.
+    pub(super) of_commands: bool,
 }
 
 /// What to search, and where.
@@ -320,6 +322,9 @@ impl LogSearch {
         let (here, others): (Vec<_>, Vec<_>) =
             self.consoles.iter().partition(|console| console.file == file);
         for console in here.into_iter().chain(others) {
+            if console.of_commands {
+                continue;
+            }
             let Some(start) = self.start_behind(console, (file, end), time)? else { continue };
             let (from, end_of) = match console.file == file {
                 true => (self.booted, end_of),
@@ -388,7 +393,7 @@ impl LogSearch {
         allowed: &PatternSet,
         find: impl Fn(&File, Range<u64>, &KnownLines<'_>) -> io::Result<Option<FoundLine>>,
     ) -> Result<Option<ByteRange>, AttemptError> {
-        let SearchedConsole { file, judged, read: lines } = console;
+        let SearchedConsole { file, judged, read: lines, .. } = console;
         let (spelled, excused) = (spans(&self.spelled, console), spans(&self.excused, console));
         let known = KnownLines { read: lines, spelled: &spelled, excused: &excused, allowed };
         let found = read(&self.run, file, |log| find(log, judged.clone(), &known))?;

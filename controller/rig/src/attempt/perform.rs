@@ -8,7 +8,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jig_model::image::{DeployReport, Image};
 use jig_model::plan::{Action, ActionKind, Plan, PowerOp};
-use jig_model::profile::{BoardProfile, DeployMethod};
+use jig_model::profile::{BoardProfile, ConsoleKind, DeployMethod};
 use jig_model::protocol::{
     BindContext, BoardSink as _, BoxFuture, DriverError, DriverFactory, Host, ProcessLedger,
     Protocols,
@@ -249,6 +249,7 @@ async fn make(
             heard: (0, 0),
             ends: Default::default(),
             commands: 0,
+            shell: request.profile.shell_at(request.place),
             settled: false,
             awaited: None,
             awaited_ends: Vec::new(),
@@ -306,7 +307,11 @@ async fn make(
         None => examination.explain(board, ports, image, failure.as_ref()).await,
         found => found,
     };
-    let off = power_off(&mut actions).await;
+    // What was on before stays on.
+    let off = match request.plan.only_commands() && !request.place.is_emulated() {
+        true => Ok(()),
+        false => power_off(&mut actions).await,
+    };
     if let (Some(_), Err(error)) = (&failure, &off) {
         // The verdict has another cause, but the next user of the board has to know this, too.
         board.emit(RunEvent::Note { text: format!("the power was not taken: {}", chain(error)) });
@@ -376,7 +381,8 @@ fn log_search(
             let expected = facts.expected().iter().filter(|text| text.file == file);
             judged.end = expected.map(|text| text.start).max().unwrap_or(judged.end);
         }
-        Some(SearchedConsole { file, judged, read: seen.read.take()? })
+        let of_commands = is_of_commands(&request.profile, name);
+        Some(SearchedConsole { file, judged, read: seen.read.take()?, of_commands })
     });
     let booted = end.as_ref().and_then(|(name, _)| facts.boots.last()?.get(name).copied());
     let sent = made.sent_from.iter().filter_map(|(name, &at)| Some((file(name)?, at))).collect();
@@ -398,6 +404,12 @@ fn log_search(
         reported: results_wanted,
         resets_told: request.place.is_emulated(),
     }
+}
+
+/// Tells whether a console has the output of commands.
+fn is_of_commands(profile: &BoardProfile, name: &ConsoleName) -> bool {
+    let mut consoles = profile.consoles.iter();
+    consoles.any(|console| console.kind == ConsoleKind::Shell && console.name == *name)
 }
 
 /// Lists the crashes that the firmware expected.
@@ -576,15 +588,17 @@ impl Performer<'_> {
     }
 }
 
+/// Tells whether an action waits for a reset by the target.
+fn expects_reset(kind: &ActionKind) -> bool {
+    matches!(kind, ActionKind::ExpectReset { .. } | ActionKind::Reboot { .. })
+}
+
 /// Lists the behaviours of a plan with the number of resets by the target that each expects.
 fn expected_resets(plan: &Plan) -> Vec<(String, usize)> {
     let steps = plan.stages.iter().flat_map(|stage| stage.steps.iter().map(move |s| (stage, s)));
     let behaviors = steps.flat_map(|(stage, step)| {
         step.behaviors.iter().map(move |behavior| {
-            let resets = behavior
-                .actions
-                .iter()
-                .filter(|action| matches!(action.kind, ActionKind::ExpectReset { .. }));
+            let resets = behavior.actions.iter().filter(|action| expects_reset(&action.kind));
             (format!("{}/{}/{}", stage.name, step.name, behavior.name), resets.count())
         })
     });

@@ -147,7 +147,10 @@ impl ConsoleWatcher {
             console: console.clone(),
             board: Arc::clone(board),
             follower,
-            recogniser: compiled.recogniser.clone(),
+            recogniser: match &compiled.of_commands {
+                (names, of_commands) if names.contains(console) => of_commands.clone(),
+                _ => compiled.recogniser.clone(),
+            },
             results,
             unread: Vec::new(),
             excusable_until: None,

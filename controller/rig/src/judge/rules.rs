@@ -385,10 +385,18 @@ fn recognised(seen: &Observation) -> Option<Verdict> {
 
 fn silent(seen: &Observation) -> Option<Verdict> {
     let wanted = seen.results_wanted || seen.failure.is_some();
-    (wanted && !seen.printed()).then(|| {
+    // What a command showed by its status is no silence.
+    let told = seen.failure.as_ref().is_some_and(|failure| tells_of_shell(failure.cause));
+    (wanted && !told && !seen.printed()).then(|| {
         let summary = "the target printed nothing in this boot";
         on_output(seen, Cause::NoOutput, summary)
     })
+}
+
+/// Tells whether a cause is what the shell of a target has answered.
+fn tells_of_shell(cause: Cause) -> bool {
+    use Cause::{CommandFailed, RebootFailed, ShellLost, TransferFailed, UnexpectedReset};
+    matches!(cause, CommandFailed | TransferFailed | RebootFailed | ShellLost | UnexpectedReset)
 }
 
 fn failed_action(seen: &Observation) -> Option<Verdict> {

@@ -60,6 +60,8 @@ fn suspicion(verdict: &Verdict) -> Suspicion {
         | Cause::GuestPanic
         | Cause::AssertFailed
         | Cause::HostCommandFailed
+        | Cause::CommandFailed
+        | Cause::TransferFailed
         | Cause::SuspiciousOutput
         | Cause::NothingExpected => Suspicion::Neither,
 
@@ -73,6 +75,8 @@ fn suspicion(verdict: &Verdict) -> Suspicion {
         | Cause::BootLoop
         | Cause::Hang
         | Cause::ExpectMissed
+        | Cause::RebootFailed
+        | Cause::ShellLost
         | Cause::NoOutput
         | Cause::NoResults
         | Cause::NoTests
@@ -93,6 +97,7 @@ fn suspicion(verdict: &Verdict) -> Suspicion {
         | Cause::TargetUnresponsive
         | Cause::RigUnhealthy
         | Cause::ConsoleLost
+        | Cause::ShellUnreachable
         | Cause::DeployFailed
         | Cause::PowerFailed
         | Cause::PowerUnreachable
@@ -102,6 +107,7 @@ fn suspicion(verdict: &Verdict) -> Suspicion {
         // Only a person can change these: the chip, its protection, the installed programs.
         Cause::ChipProtected
         | Cause::WrongChip
+        | Cause::ShellRefused
         | Cause::EmulatorMissing
         | Cause::HostCommandMissing
         | Cause::HostCommandRefused

@@ -353,6 +353,10 @@ fn check_parts(plan: &Plan, spec: &DutSpec<'_>) -> Result<(), MissingPart> {
             ActionKind::Power { .. } => Needed::Boot,
             ActionKind::Reset => Needed::Reset,
             ActionKind::Deploy { .. } => Needed::Flasher,
+            ActionKind::Exec { .. }
+            | ActionKind::Upload { .. }
+            | ActionKind::Download { .. }
+            | ActionKind::Reboot { .. } => Needed::Shell,
             _ => continue,
         };
         place.needs(needed, board, &by)?;

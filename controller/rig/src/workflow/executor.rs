@@ -72,6 +72,9 @@ pub fn overdue(path: &str, kind: &ActionKind) -> ActionFailure {
         | ActionKind::WaitForResults { .. }
         | ActionKind::Assert { .. }
         | ActionKind::Sleep { .. } => Cause::Hang,
+        ActionKind::Exec { .. } => Cause::CommandFailed,
+        ActionKind::Upload { .. } | ActionKind::Download { .. } => Cause::TransferFailed,
+        ActionKind::Reboot { .. } => Cause::RebootFailed,
     };
     ActionFailure::new(cause, format!("the plan's time was over during {path}"))
 }
@@ -98,6 +101,14 @@ pub fn describe(kind: &ActionKind) -> String {
         ActionKind::WaitForResults { format: Some(format), .. } => {
             format!("wait for results by {}", format.as_str())
         }
+        ActionKind::Exec { argv, .. } => {
+            format!("run {} on the target", argv.first().map_or("nothing", String::as_str))
+        }
+        ActionKind::Upload { from, to, .. } => {
+            format!("copy {} to {to} on the target", from.display())
+        }
+        ActionKind::Download { from, .. } => format!("copy {from} from the target"),
+        ActionKind::Reboot { .. } => "reboot the target".to_owned(),
         ActionKind::HostCommand { argv, .. } => {
             format!("run {}", argv.first().map_or("nothing", String::as_str))
         }

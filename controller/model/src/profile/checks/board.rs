@@ -10,7 +10,8 @@ use crate::profile::fault_sets::check_texts;
 use crate::profile::health::{INTERVAL_RANGE, SKEW_RANGE};
 use crate::profile::limits::{BAUD_RANGE, BOOT_LOOP_RANGE, SETTLE_RANGE, STORM_RANGE, WAIT_RANGE};
 use crate::profile::raw::{RawConsole, RawMemory, RawStage};
-use crate::profile::{ConsoleKind, MemoryKind};
+use crate::profile::{ArgPart, ConsoleKind, MemoryKind, arg_parts};
+use crate::shell::check_in_profile;
 
 impl Subject<'_> {
     fn memory(&self) -> impl Iterator<Item = &Located<RawMemory>> {
@@ -218,7 +219,7 @@ pub(super) fn baud_rates_are_sane(subject: &Subject<'_>, check: &'static str) {
                 "an rtt console has no baud rate",
                 "remove the line",
             ),
-            ConsoleKind::Uart => {}
+            ConsoleKind::Uart | ConsoleKind::Shell => {}
         }
     }
 }
@@ -260,7 +261,7 @@ pub(super) fn semihosting_consoles_have_semihosting(subject: &Subject<'_>, check
     for console in subject.consoles() {
         let Some(kind) = &console.value.kind else { continue };
         match kind.value {
-            ConsoleKind::Uart | ConsoleKind::Rtt => continue,
+            ConsoleKind::Uart | ConsoleKind::Rtt | ConsoleKind::Shell => continue,
             ConsoleKind::Semihosting => found += 1,
         }
         if !offered {
@@ -272,6 +273,24 @@ pub(super) fn semihosting_consoles_have_semihosting(subject: &Subject<'_>, check
             subject.findings.add(check, kind.at(), message, "remove all but one");
         }
     }
+}
+
+pub(super) fn shell_is_sound(subject: &Subject<'_>, check: &'static str) {
+    let Some(shell) = &subject.raw.shell else { return };
+    let is_uart = |kind: &Located<ConsoleKind>| kind.value == ConsoleKind::Uart;
+    let uarts = subject.consoles().filter(|c| c.value.kind.as_ref().is_none_or(is_uart));
+    let uarts: Vec<&str> =
+        uarts.filter_map(|uart| uart.value.name.as_ref()).map(|name| name.value.as_str()).collect();
+    let args = subject.emulation().and_then(|emulation| emulation.args.as_ref());
+    let args = args.iter().flat_map(|args| &args.value);
+    let parts = args.filter_map(|arg| arg_parts(&arg.value).ok()).flatten();
+    let ports: Vec<&str> = parts
+        .filter_map(|part| match part {
+            ArgPart::Port(name) => Some(name),
+            ArgPart::Text(_) | ArgPart::Image | ArgPart::Artifact(_) => None,
+        })
+        .collect();
+    check_in_profile(&shell.value, &ports, &uarts, check, subject.findings);
 }
 
 pub(super) fn stage_names_are_unique(subject: &Subject<'_>, check: &'static str) {

@@ -41,7 +41,7 @@ const OWNED: &[&str] = &[
 const MAX_ARG: usize = 4096;
 
 impl Subject<'_> {
-    fn emulation(&self) -> Option<&RawEmulation> {
+    pub(super) fn emulation(&self) -> Option<&RawEmulation> {
         self.raw.emulation.as_ref().map(|emulation| &emulation.value)
     }
 }

@@ -72,6 +72,7 @@ pub(super) const CHECKS: &[(&str, Check)] = &[
     ("profile::stage-probe", board::stages_have_one_probe),
     ("profile::stage-port", emulation::banner_ports_are_forwarded),
     ("profile::stage-timeout", board::stage_times_are_sane),
+    ("profile::shell", board::shell_is_sound),
     ("profile::limits", board::limits_are_sane),
     ("profile::recovery-step", recovery::steps_come_once),
     ("profile::recovery", recovery::numbers_are_sane),

@@ -9,6 +9,7 @@ use std::time::Duration;
 use jig_model::event::BoardEvent;
 use jig_model::image::{DeployReport, Image, ImageFormat};
 use jig_model::plan::Plan;
+use jig_model::power::SecretSource;
 use jig_model::profile::{BoardProfile, FaultSets};
 use jig_model::protocol::{
     BindContext, BoxFuture, CommandEnd, DriverError, DriverFactory, Flasher, Host, NoLedger, Power,
@@ -364,6 +365,7 @@ impl DriverFactory for Bench {
             reset: Some(Box::new(twin())),
             flasher: Some(Box::new(twin())),
             debug: None,
+            shell: None,
             control: self.controls.then(|| Box::new(twin()) as Box<dyn RunControl>),
             sense: None,
             power: Some(Box::new(first)),
@@ -598,6 +600,10 @@ impl Host for Bench {
             std::fs::write(output, "said").unwrap();
             self.command.map_err(|cause| DriverError::new(cause, "as scripted"))
         })
+    }
+
+    fn secret(&self, _source: &SecretSource) -> Result<String, DriverError> {
+        Ok("secret".to_owned())
     }
 
     fn banner<'a>(&'a self, _address: &'a str) -> BoxFuture<'a, Vec<u8>> {

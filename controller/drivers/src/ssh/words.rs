@@ -3,6 +3,8 @@
 //! The far side's SSH server hands a command to the user's shell, so words must be quoted there.
 //! On this side no shell is involved: `--ssh-command` is split here.
 
+use jig_model::shell::posix_line;
+
 /// Says why words do not make a command line, or a text no words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum WordsError {
@@ -24,24 +26,14 @@ pub enum WordsError {
 ///
 /// # Errors
 /// There is no word, or one holds a NUL character.
-pub(super) fn shell_line(words: &[String]) -> Result<String, WordsError> {
+pub(crate) fn shell_line(words: &[String]) -> Result<String, WordsError> {
     if words.first().is_none_or(String::is_empty) {
         return Err(WordsError::Empty);
     }
     if words.iter().any(|word| word.contains('\0')) {
         return Err(WordsError::Nul);
     }
-    Ok(words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "))
-}
-
-/// Quotes a word for a POSIX shell.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+,".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
-    }
-    // POSIX: between single quotes each character is itself, and no single quote can be there.
-    format!("'{}'", word.replace('\'', r"'\''"))
+    Ok(posix_line(words))
 }
 
 /// Splits a text into words at spaces; quotes and backslashes keep spaces in a word, as in a

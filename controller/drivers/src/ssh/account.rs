@@ -13,6 +13,20 @@ pub struct SshAccount {
     pub agent: Option<PathBuf>,
 }
 
+impl SshAccount {
+    /// Returns the account of the user of this process, by its environment.
+    pub fn of_process() -> Self {
+        let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+        let user = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten();
+        let home = set("HOME").map(PathBuf::from).or(user.as_ref().map(|user| user.dir.clone()));
+        Self {
+            home: home.unwrap_or_else(|| PathBuf::from("/")),
+            user: user.map(|user| user.name).unwrap_or_default(),
+            agent: set("SSH_AUTH_SOCK").map(PathBuf::from),
+        }
+    }
+}
+
 /// Which SSH configuration is read.
 #[derive(Debug, Clone, Default)]
 pub enum SshConfigFile {

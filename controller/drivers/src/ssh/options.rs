@@ -52,6 +52,9 @@ pub struct SshOptions {
     pub use_agent: bool,
     /// Whether the key of a host that is not known is accepted and written down.
     pub accept_new: bool,
+    /// Whether any host key is accepted, and none is written down. For a host that makes a new key at
+    /// each boot, where no other host can take its address.
+    pub any_host_key: bool,
     /// How long a host may take to connect.
     pub connect_timeout: Option<Duration>,
     /// How long a far side may say nothing before it is asked for an answer, two seconds at least.
@@ -71,6 +74,7 @@ impl SshOptions {
             identities: Vec::new(),
             use_agent: true,
             accept_new: false,
+            any_host_key: false,
             connect_timeout: None,
             keepalive: None,
         }
@@ -143,6 +147,7 @@ impl SshOptions {
             port,
             known_hosts,
             accept_new: self.accept_new || config.strict == StrictChecking::AcceptNew,
+            any_host_key: self.any_host_key,
             identities,
             prefers_identities: is_named,
             identities_only: config.identities_only,
@@ -176,6 +181,7 @@ pub(super) struct Hop {
     /// The first is where a new key is written.
     pub(super) known_hosts: Vec<PathBuf>,
     pub(super) accept_new: bool,
+    pub(super) any_host_key: bool,
     pub(super) identities: Vec<PathBuf>,
     /// Whether the user has named the key files: then the agent's keys of these files come first.
     pub(super) prefers_identities: bool,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use jig_drivers::process::SpawnError;
+use crate::process::SpawnError;
 use jig_model::Fault;
 
 use super::target::SshTargetError;
@@ -345,6 +345,30 @@ impl SshError {
             | Self::Silent { .. }
             | Self::System { .. } => Fault::Lab,
         }
+    }
+
+    /// Tells whether the reason may be over soon without anybody acting: a server that is about to
+    /// start, or a network that is about to come up.
+    pub fn may_pass(&self) -> bool {
+        matches!(
+            self,
+            Self::Refused { .. }
+                | Self::Unreachable { .. }
+                | Self::JumpRefused { .. }
+                | Self::Timeout { .. }
+                // A port that is forwarded accepts before its server listens.
+                | Self::NotSsh { .. }
+                | Self::Handshake { .. }
+                | Self::Lost { .. }
+                | Self::Silent { .. }
+        )
+    }
+
+    /// Tells whether a server was reached, or is known, and cannot be used as things are set up: keys,
+    /// host keys, the SSH configuration.
+    pub fn is_refusal(&self) -> bool {
+        self.fault() == Fault::Usage && !matches!(self, Self::Resolve { .. } | Self::NotSsh { .. })
+            || matches!(self, Self::ExecRefused { .. })
     }
 
     /// Returns what to type or to change next.

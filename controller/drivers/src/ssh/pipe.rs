@@ -24,6 +24,17 @@ use super::session::{Purpose, START, SessionTask};
 use super::target::SshTarget;
 use super::words::shell_line;
 
+/// A line for the shell of the far side, in its own language.
+#[derive(Debug, Clone)]
+pub struct RemoteLine {
+    /// The line.
+    pub line: String,
+    /// The program's name, for messages.
+    pub program: String,
+    /// Whether standard error comes as output; else its end is kept for messages.
+    pub merged: bool,
+}
+
 /// Tells how the program behind a pipe ends.
 #[derive(Clone)]
 pub struct SshEndHandle(watch::Receiver<Option<SshEnd>>);
@@ -58,6 +69,16 @@ impl SshPipe {
     pub async fn open(options: SshOptions) -> Result<Self, SshError> {
         let line = shell_line(&options.command).map_err(SshError::Command)?;
         let program = options.command.first().cloned().unwrap_or_default();
+        Self::open_line(options, RemoteLine { line, program, merged: false }).await
+    }
+
+    /// Connects with the built-in client and gives a line to the shell of the far side. The command of
+    /// the options is not used.
+    ///
+    /// # Errors
+    /// As [`SshPipe::open`].
+    pub async fn open_line(options: SshOptions, line: RemoteLine) -> Result<Self, SshError> {
+        let RemoteLine { line, program, merged } = line;
         let at = options.target.to_string();
         let route = spawn_blocking(move || options.route()).await;
         let route =
@@ -70,7 +91,7 @@ impl SshPipe {
                 None => connect(&hop).await?,
             };
             let Some(next) = hops.peek() else {
-                return Self::through(through, hop, Purpose::Exec { line, program }).await;
+                return Self::through(through, hop, Purpose::Exec { line, program, merged }).await;
             };
             let (host, port, next) = (next.host.clone(), next.port, next.at());
             let forward = Purpose::Forward { host, port, at: next };

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use nix::poll::PollFlags;
 use nix::sys::socket::{MsgFlags, recv, shutdown};
-use ssh2::{Channel, DisconnectCode};
+use ssh2::{Channel, DisconnectCode, ExtendedData};
 use tokio::sync::{oneshot, watch};
 
 use super::auth::{self, AuthError};
@@ -40,7 +40,7 @@ const FIRST: usize = 80;
 /// What a session is for.
 pub(super) enum Purpose {
     /// To run a command line of the far side's shell; the program's name is for messages.
-    Exec { line: String, program: String },
+    Exec { line: String, program: String, merged: bool },
     /// To reach another host.
     Forward { host: String, port: u16, at: String },
 }
@@ -127,7 +127,7 @@ fn open(link: &Link, hop: &Hop, purpose: &Purpose) -> Result<Channel, Option<Ssh
                 error => error.lost_unless_abandoned(link),
             })
         }
-        Purpose::Exec { line, .. } => {
+        Purpose::Exec { line, merged, .. } => {
             let refused = |error| match error {
                 StepError::Session(source) => Some(SshError::ExecRefused {
                     at: link.at.clone(),
@@ -139,6 +139,11 @@ fn open(link: &Link, hop: &Hop, purpose: &Purpose) -> Result<Channel, Option<Ssh
             };
             let opened = link.complete(until, || link.session.channel_session());
             let mut channel = opened.map_err(refused)?;
+            if *merged {
+                // Before the first byte of either.
+                let merge = || channel.handle_extended_data(ExtendedData::Merge);
+                link.complete(until, merge).map_err(refused)?;
+            }
             link.complete(until, || channel.exec(line)).map_err(refused)?;
             Ok(channel)
         }

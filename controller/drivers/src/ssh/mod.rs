@@ -33,6 +33,7 @@ pub use account::{SshAccount, SshConfigFile};
 pub use end::{SshEnd, SshEnding};
 pub use error::{ShownKey, SshError};
 pub use options::SshOptions;
-pub use pipe::{SshEndHandle, SshPipe};
+pub use pipe::{RemoteLine, SshEndHandle, SshPipe};
 pub use target::{SshTarget, SshTargetError};
+pub(crate) use words::shell_line;
 pub use words::{WordsError, split_words};

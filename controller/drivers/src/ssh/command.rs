@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream as StdStream;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use jig_drivers::process::{Ending, ManagedProcess, SpawnRequest};
+use crate::process::{Ending, ManagedProcess, SpawnRequest};
 use jig_model::protocol::ProcessLedger;
 use nix::fcntl::OFlag;
 use nix::unistd::pipe2;
