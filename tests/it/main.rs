@@ -24,6 +24,7 @@ mod coverage;
 mod dice;
 mod explain;
 mod fixtures;
+mod flashers;
 mod formats;
 mod full_disk;
 mod health;

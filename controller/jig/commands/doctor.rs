@@ -5,6 +5,7 @@
 mod host;
 mod lab;
 mod programs;
+pub(crate) use programs::find as find_program;
 mod repair;
 
 use jig_lab::Catalogue;

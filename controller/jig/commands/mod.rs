@@ -10,6 +10,7 @@ pub(crate) mod discover;
 pub(crate) mod doctor;
 mod execute;
 pub(crate) mod explain;
+pub(crate) mod flashers;
 pub(crate) mod health;
 pub(crate) mod hold;
 pub(crate) mod inject;

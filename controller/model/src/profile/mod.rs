@@ -15,7 +15,7 @@ pub(crate) mod placeholder;
 mod raw;
 mod types;
 
-pub(crate) use deploy::FLASH_TIMEOUT;
+pub(crate) use deploy::{DEPLOY_PLACEHOLDERS, FLASH_TIMEOUT};
 pub use deploy::{Deploy, DeployMethod, DeployPart, FlashCommand, deploy_parts};
 pub use fault_sets::{FaultSetText, FaultSets};
 pub use health::{CheckKind, HealthSpec};
