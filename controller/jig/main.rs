@@ -84,6 +84,7 @@ fn main() -> ExitCode {
         CliCommand::Profile(command) => commands::profile::profile(&cli.common, &screen, command),
         CliCommand::Plan(command) => commands::plan::plan(&screen, command),
         CliCommand::Runs { command } => commands::runs::runs(&cli.common, &screen, command),
+        CliCommand::Flashers(args) => commands::flashers::flashers(&screen, &args),
         CliCommand::Inject(args) => commands::inject::inject(&screen, &args),
         CliCommand::Doctor(args) => commands::doctor::doctor(&cli.common, &screen, &args),
         CliCommand::Machine(command) => commands::machine::machine(&screen, command),

@@ -25,6 +25,7 @@ mod coverage;
 mod dice;
 mod explain;
 mod fixtures;
+mod flashers;
 mod formats;
 mod full_disk;
 mod health;

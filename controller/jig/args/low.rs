@@ -16,6 +16,7 @@ use super::access::{AccessCommand, AuditArgs};
 use super::common::{Common, size};
 use super::console::ConsoleArgs;
 use super::exec::{CopyArgs, ExecArgs};
+use super::flashers::FlashersArgs;
 use super::health::{DiscoverArgs, HealthArgs, RecoverArgs};
 use super::hold::HoldArgs;
 use super::inject::InjectArgs;
@@ -121,6 +122,8 @@ pub(crate) enum CliCommand {
     Probes,
     /// Put an image on a board
     Flash(FlashArgs),
+    /// List the programs that flash boards, and which of them this host has
+    Flashers(FlashersArgs),
     /// Erase a board's flash
     Erase(EraseArgs),
     /// Reset a board

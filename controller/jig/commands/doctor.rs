@@ -6,6 +6,7 @@ mod host;
 mod lab;
 mod place;
 mod programs;
+pub(crate) use programs::find as find_program;
 mod repair;
 
 use jig_lab::Catalogue;

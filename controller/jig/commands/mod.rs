@@ -12,6 +12,7 @@ pub(crate) mod doctor;
 pub(crate) mod exec;
 mod execute;
 pub(crate) mod explain;
+pub(crate) mod flashers;
 pub(crate) mod health;
 pub(crate) mod hold;
 pub(crate) mod inject;

@@ -17,6 +17,7 @@ pub mod document;
 pub mod event;
 pub mod exit;
 pub mod fault;
+pub mod flasher;
 pub mod identity;
 pub mod image;
 pub mod known_good;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jig_model::event::BoardEvent;
+use jig_model::flasher::InstallHint;
 use jig_model::image::{DeployReport, Image};
 use jig_model::profile::{Deploy, FlashCommand};
 use jig_model::protocol::{
@@ -19,10 +20,12 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe::Receiver;
 use tokio::time::timeout;
 
-use super::arguments::{FlasherFill, arguments};
+use super::arguments::{FlasherFill, arguments, takes};
 use super::error::{FlasherError, LastWords};
+use super::made::make_files;
 use super::output::{FlasherOutput, OutputJudge};
-use crate::process::{Ending, ManagedProcess, SpawnRequest};
+use super::volume::VolumeFlasher;
+use crate::process::{Ending, ManagedProcess, SpawnError, SpawnRequest};
 use crate::serial::capture_service::release_port;
 
 /// How long a flasher may take to end after it was asked to: enough to let go of a probe in
@@ -50,13 +53,20 @@ pub struct CommandFlasher {
     runs: u32,
 }
 
-/// Adds the flasher of a board that a program flashes, as its place or its profile says.
+/// Adds the flasher of a board that a program or a copy to a volume flashes, as its place or its
+/// profile says.
 pub struct CommandFlasherFactory;
 
 impl PartFactory for CommandFlasherFactory {
     fn join(&self, context: &BindContext, mut built: Protocols) -> Result<Protocols, DriverError> {
-        if let Some(Deploy::Command(command)) = context.profile.deploy_at(&context.place) {
-            built.flasher = Some(Box::new(CommandFlasher::new(command, context)));
+        match context.profile.deploy_at(&context.place) {
+            Some(Deploy::Command(command)) => {
+                built.flasher = Some(Box::new(CommandFlasher::new(command, context)));
+            }
+            Some(Deploy::Volume(copy)) => {
+                built.flasher = Some(Box::new(VolumeFlasher::new(copy, context)));
+            }
+            _ => {}
         }
         Ok(built)
     }
@@ -74,7 +84,7 @@ impl CommandFlasher {
     pub fn new(command: FlashCommand, context: &BindContext) -> Self {
         Self {
             command,
-            fill: FlasherFill::of(&context.place),
+            fill: FlasherFill::of(&context.place, &context.profile),
             sink: Arc::clone(&context.sink),
             evidence: context.evidence.clone(),
             ledger: Arc::clone(&context.ledger),
@@ -89,9 +99,11 @@ impl CommandFlasher {
 
     async fn flash(&mut self, image: &Image) -> Result<DeployReport, FlasherError> {
         let began = Instant::now();
-        let args = arguments(&self.command.argv, image, &self.fill)?;
         let judge = OutputJudge::of(&self.command)?;
+        takes(&self.command, image)?;
         self.runs += 1;
+        let made = make_files(&self.command, image, &self.fill, &self.evidence, self.runs)?;
+        let args = arguments(&self.command.argv, image, &self.fill, &made)?;
         let log = format!("flasher-{}.log", self.runs);
         let path = self.evidence.join(&log);
         let unwritten = |source| FlasherError::Log { path: path.clone(), source };
@@ -111,14 +123,17 @@ impl CommandFlasher {
                 self.sink.event(BoardEvent::Deploying { percent });
             }
         };
-        let followed = follow(&mut process, &mut pipe, &mut output, &mut progress);
+        let idle = self.command.idle_timeout;
+        let followed = follow(&mut process, &mut pipe, &mut output, &mut progress, idle);
         let followed = timeout(self.command.timeout, followed).await;
-        if !matches!(followed, Ok(Ok(_))) {
+        let end = followed.unwrap_or(Ok(FlasherEnd::TimedOut));
+        if !matches!(end, Ok(FlasherEnd::Ended(_))) {
             process.stop(GRACE).await;
         }
+        let end = end.map_err(unwritten)?;
+        let question = output.question();
         output.end(&mut progress).map_err(unwritten)?;
-        let ending = followed.ok().transpose().map_err(unwritten)?;
-        self.judge(ending, &output, log)?;
+        self.judge(end, question, &output, log)?;
         Ok(DeployReport {
             method: self.program().to_owned(),
             image: image.name.clone(),
@@ -154,32 +169,103 @@ impl CommandFlasher {
         };
         tracing::debug!(program = self.program(), args = ?request.args, "flashing");
         let near = Receiver::from_owned_fd(near).map_err(failed)?;
-        let process = ManagedProcess::spawn(request, Arc::clone(&self.ledger)).await?;
-        Ok((process, near))
+        let process = ManagedProcess::spawn(request, Arc::clone(&self.ledger)).await;
+        Ok((process.map_err(|error| self.not_started(error))?, near))
     }
 
-    /// Says why a flasher that has ended did not flash, if so. No ending means that its time
-    /// was over.
-    fn judge(
+    /// Adds the command that installs a program to an error that says that it is missing.
+    fn not_started(&self, error: SpawnError) -> FlasherError {
+        let install = self.command.install.as_ref().and_then(InstallHint::command);
+        match (error, install) {
+            (SpawnError::NotFound { program }, Some(install)) => {
+                FlasherError::NotInstalled { program, install }
+            }
+            (error, _) => FlasherError::Start(error),
+        }
+    }
+
+    /// Says why a flasher did not flash, if so.
+    pub(super) fn judge(
         &self,
-        ending: Option<Ending>,
+        end: FlasherEnd,
+        question: Option<String>,
         output: &FlasherOutput,
         log: String,
     ) -> Result<(), FlasherError> {
-        let program = self.program().to_owned();
-        let said = LastWords { words: output.last_words(), log };
-        Err(match ending {
-            None => FlasherError::TimedOut { program, timeout: self.command.timeout, said },
-            Some(Ending::Signalled(signal)) => FlasherError::Signalled { program, signal, said },
-            Some(Ending::Exited(code)) if !self.command.success_codes.contains(&code) => {
-                FlasherError::Exited { program, code, said }
-            }
-            Some(Ending::Exited(code)) => match output.failure.clone() {
-                None => return Ok(()),
-                Some((line, pattern)) => FlasherError::Said { program, code, line, pattern },
-            },
+        let Some(error) = self.failed(end, question, output, log.clone()) else { return Ok(()) };
+        let known = output.known.as_ref().and_then(|(index, line)| {
+            Some((self.command.known_failures.get(*index)?, line.clone()))
+        });
+        let Some((known, line)) = known else { return Err(error) };
+        let FlasherFill { serial, port, chip } = &self.fill;
+        Err(FlasherError::Known {
+            program: self.program().to_owned(),
+            cause: known.cause,
+            why: known.why.clone(),
+            line,
+            help: known.help_for(port.as_deref(), serial.as_deref(), chip.as_deref()),
+            log,
+            source: Box::new(error),
         })
     }
+
+    /// Says how a flasher failed, if it did, as far as its end and its output tell by themselves.
+    fn failed(
+        &self,
+        end: FlasherEnd,
+        question: Option<String>,
+        output: &FlasherOutput,
+        log: String,
+    ) -> Option<FlasherError> {
+        let program = self.program().to_owned();
+        let said = LastWords { words: output.last_words(), log: log.clone() };
+        Some(match (end, question) {
+            (FlasherEnd::Idle | FlasherEnd::TimedOut, Some(question)) => {
+                FlasherError::Asks { program, question, log }
+            }
+            (FlasherEnd::Idle, None) => {
+                let idle = self.command.idle_timeout.unwrap_or(self.command.timeout);
+                FlasherError::Idle { program, idle, said }
+            }
+            (FlasherEnd::TimedOut, None) => {
+                FlasherError::TimedOut { program, timeout: self.command.timeout, said }
+            }
+            (FlasherEnd::Ended(Ending::Signalled(signal)), _) => {
+                FlasherError::Signalled { program, signal, said }
+            }
+            (FlasherEnd::Ended(Ending::Exited(code)), _)
+                if !self.command.success_codes.contains(&code) =>
+            {
+                FlasherError::Exited { program, code, said }
+            }
+            (FlasherEnd::Ended(Ending::Exited(code)), _) => {
+                match (&output.failure, &self.command.success_pattern) {
+                    (Some((line, pattern)), _) => {
+                        let (line, pattern) = (line.clone(), pattern.clone());
+                        FlasherError::Said { program, code, line, pattern }
+                    }
+                    (None, Some(pattern)) if !output.succeeded => FlasherError::NoSuccess {
+                        program,
+                        code,
+                        pattern: pattern.to_string(),
+                        said,
+                    },
+                    (None, _) => return None,
+                }
+            }
+        })
+    }
+}
+
+/// How following a flasher ended.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum FlasherEnd {
+    /// It has ended.
+    Ended(Ending),
+    /// It printed nothing for too long.
+    Idle,
+    /// It took too long.
+    TimedOut,
 }
 
 impl Flasher for CommandFlasher {
@@ -191,15 +277,23 @@ impl Flasher for CommandFlasher {
     }
 }
 
-/// Reads what the flasher says until it has ended and said all.
+/// Reads what the flasher says until it has ended and said all, or has said nothing for too long.
 async fn follow(
     process: &mut ManagedProcess,
     pipe: &mut Receiver,
     output: &mut FlasherOutput,
     progress: &mut impl FnMut(u8),
-) -> io::Result<Ending> {
+    idle: Option<Duration>,
+) -> io::Result<FlasherEnd> {
     let mut bytes = vec![0; 16 << 10];
     let ending = loop {
+        // Begins anew with each read.
+        let silence = async {
+            match idle {
+                Some(idle) => tokio::time::sleep(idle).await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             biased;
             read = pipe.read(&mut bytes) => match read? {
@@ -221,9 +315,10 @@ async fn follow(
                 }
                 break ending;
             }
+            () = silence => return Ok(FlasherEnd::Idle),
         }
     };
-    Ok(ending)
+    Ok(FlasherEnd::Ended(ending))
 }
 
 /// Makes a pipe whose ends no other child inherits.

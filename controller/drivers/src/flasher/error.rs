@@ -10,6 +10,7 @@ use jig_model::protocol::DriverError;
 use nix::sys::signal::Signal;
 
 use super::arguments::Unfilled;
+use super::made::NotMade;
 use super::output::BadPattern;
 use crate::process::SpawnError;
 use crate::serial::capture_service::CaptureServiceError;
@@ -55,6 +56,74 @@ pub enum FlasherError {
     /// It cannot be started.
     #[error(transparent)]
     Start(#[from] SpawnError),
+    /// It is not installed.
+    #[error("start {program}: it is not installed (try: {install})")]
+    NotInstalled {
+        /// The flasher.
+        program: String,
+        /// The command that installs it.
+        install: String,
+    },
+    /// A file for it was not made.
+    #[error(transparent)]
+    NotMade(#[from] NotMade),
+    /// It failed in a way that is known.
+    #[error("{program}: {why} (it said {line:?}; try: {help}; all of it is in {log})")]
+    Known {
+        /// The flasher.
+        program: String,
+        /// The cause that the failure makes.
+        cause: Cause,
+        /// What has happened.
+        why: String,
+        /// The line that shows it.
+        line: String,
+        /// What to do next.
+        help: String,
+        /// Name of the file with its output.
+        log: String,
+        /// How it ended.
+        #[source]
+        source: Box<FlasherError>,
+    },
+    /// It printed nothing for too long.
+    #[error("{program} printed nothing for {idle:?}; {said}")]
+    Idle {
+        /// The flasher.
+        program: String,
+        /// How long it may print nothing.
+        idle: Duration,
+        /// What it said last.
+        said: LastWords,
+    },
+    /// It waits for an answer, which no flasher gets.
+    #[error(
+        "{program} asks {question:?} and is not answered (give it an argument that answers; all \
+         of its output is in {log})"
+    )]
+    Asks {
+        /// The flasher.
+        program: String,
+        /// The question.
+        question: String,
+        /// Name of the file with its output.
+        log: String,
+    },
+    /// It ended well and does not say that it has flashed.
+    #[error(
+        "{program} ended with code {code}, but no line says that it has flashed (`{pattern}`); \
+         {said}"
+    )]
+    NoSuccess {
+        /// The flasher.
+        program: String,
+        /// The code.
+        code: i32,
+        /// The pattern that a line has to match.
+        pattern: String,
+        /// What it said last.
+        said: LastWords,
+    },
     /// It did not end in time.
     #[error("{program} took longer than {timeout:?}; {said}")]
     TimedOut {
@@ -119,6 +188,12 @@ impl FlasherError {
         match self {
             Self::Log { .. } => Cause::StorageFailed,
             Self::Start(error) => error.cause(Cause::HostCommandMissing, Cause::DeployFailed),
+            Self::NotInstalled { .. } => Cause::HostCommandMissing,
+            Self::Known { cause, .. } => *cause,
+            Self::NotMade(NotMade::Unwritable { .. }) => Cause::StorageFailed,
+            Self::NotMade(_) | Self::Idle { .. } | Self::Asks { .. } | Self::NoSuccess { .. } => {
+                Cause::DeployFailed
+            }
             Self::Unfilled(_)
             | Self::Pattern(_)
             | Self::Port { .. }

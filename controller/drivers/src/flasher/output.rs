@@ -33,6 +33,8 @@ pub struct BadPattern {
 /// The patterns of a flasher.
 pub(super) struct OutputJudge {
     failures: Vec<Regex>,
+    known: Vec<Regex>,
+    success: Option<Regex>,
     verified: Option<Regex>,
     progress: Option<Regex>,
 }
@@ -42,6 +44,12 @@ impl OutputJudge {
         let one = |pattern: &Option<Pattern>| pattern.as_ref().map(compile).transpose();
         Ok(Self {
             failures: command.failure_patterns.iter().map(compile).collect::<Result<_, _>>()?,
+            known: command
+                .known_failures
+                .iter()
+                .map(|known| compile(&known.pattern))
+                .collect::<Result<_, _>>()?,
+            success: one(&command.success_pattern)?,
             verified: one(&command.verified_pattern)?,
             progress: one(&command.progress_pattern)?,
         })
@@ -66,6 +74,11 @@ pub(super) struct FlasherOutput {
     last: VecDeque<String>,
     /// The first line that means failure, and the pattern that says so.
     pub(super) failure: Option<(String, String)>,
+    /// The most specific of the known failures that a line matched, by its place in the list, and
+    /// the line.
+    pub(super) known: Option<(usize, String)>,
+    /// Whether a line says that the work is done, where one has to.
+    pub(super) succeeded: bool,
     /// Whether a line proved that the flash was read back.
     pub(super) verified: bool,
     /// The percentage told last.
@@ -75,6 +88,7 @@ pub(super) struct FlasherOutput {
 impl FlasherOutput {
     pub(super) fn new(judge: OutputJudge, log: File) -> Self {
         Self {
+            succeeded: judge.success.is_none(),
             judge,
             log,
             logged: 0,
@@ -82,6 +96,7 @@ impl FlasherOutput {
             line: Vec::new(),
             last: VecDeque::new(),
             failure: None,
+            known: None,
             verified: false,
             percent: None,
         }
@@ -139,6 +154,13 @@ impl FlasherOutput {
         {
             self.failure = Some((text(), pattern.as_str().to_owned()));
         }
+        let matched = self.judge.known.iter().position(|pattern| pattern.is_match(&line));
+        if let Some(index) = matched
+            && self.known.as_ref().is_none_or(|(known, _)| index < *known)
+        {
+            self.known = Some((index, text()));
+        }
+        self.succeeded |= self.judge.success.as_ref().is_some_and(|p| p.is_match(&line));
         self.verified |= self.judge.verified.as_ref().is_some_and(|p| p.is_match(&line));
         let percent = self.judge.progress.as_ref().and_then(|pattern| percent(pattern, &line));
         if percent.is_some() && percent != self.percent {
@@ -152,6 +174,14 @@ impl FlasherOutput {
         if self.last.len() > LAST_LINES {
             self.last.pop_front();
         }
+    }
+
+    /// Returns what stands at the end without a line end, if it looks like a question.
+    pub(super) fn question(&self) -> Option<String> {
+        let text = String::from_utf8_lossy(&self.line);
+        let text = text.trim_end();
+        let asks = text.ends_with(['?', ':', '>', ']', ')']) && !text.contains('%');
+        asks.then(|| text.trim_start().chars().take(MAX_QUOTE).collect())
     }
 
     /// Returns the last lines, for an error; hostile text.

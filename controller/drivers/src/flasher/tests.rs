@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jig_model::event::BoardEvent;
-use jig_model::image::{DeployReport, Image, ImageFormat};
+use jig_model::flasher::{FlasherPreset, FlasherPresets};
+use jig_model::image::{DeployReport, Image, ImageFormat, ImageKind, Payload};
 use jig_model::pattern::Pattern;
-use jig_model::profile::{BoardProfile, FaultSets, FlashCommand};
+use jig_model::profile::{BoardProfile, Deploy, FaultSets, FlashCommand};
 use jig_model::protocol::{
     BindContext, BoardSink, BoxFuture, DriverError, Flasher, NoLedger, PartFactory as _, Protocols,
     Transport,
@@ -16,8 +17,11 @@ use jig_model::protocol::{
 use jig_model::rig_file::{EmulatorPart, Place, ProbePart};
 use jig_model::{Cause, ConsoleName};
 
-use super::arguments::{FlasherFill, Unfilled, arguments};
-use super::{CommandFlasher, CommandFlasherFactory};
+use super::arguments::{FlasherFill, MadeFiles, Unfilled, arguments};
+use super::command::FlasherEnd;
+use super::output::{FlasherOutput, OutputJudge};
+use super::{CommandFlasher, CommandFlasherFactory, FlasherError};
+use crate::process::Ending;
 
 #[derive(Default)]
 struct Sink(Mutex<Vec<u8>>);
@@ -56,20 +60,17 @@ impl Bench {
             dir,
             sink: Arc::default(),
             command: FlashCommand {
-                // A script holds braces; the profile would write them twice.
-                argv: argv
-                    .iter()
-                    .enumerate()
-                    .map(|(n, arg)| match n {
-                        2 if argv[0] == "sh" => arg.replace('{', "{{").replace('}', "}}"),
-                        _ => (*arg).to_owned(),
-                    })
-                    .collect(),
                 timeout: Duration::from_secs(120),
-                success_codes: vec![0],
-                failure_patterns: Vec::new(),
-                verified_pattern: None,
-                progress_pattern: None,
+                ..FlashCommand::new(
+                    // A script holds braces; the profile would write them twice.
+                    argv.iter()
+                        .enumerate()
+                        .map(|(n, arg)| match n {
+                            2 if argv[0] == "sh" => arg.replace('{', "{{").replace('}', "}}"),
+                            _ => (*arg).to_owned(),
+                        })
+                        .collect(),
+                )
             },
             image: image(&path),
         }
@@ -267,15 +268,16 @@ fn placeholders_are_filled_by_place_and_image() {
         port: Some("/dev/ttyX".to_owned()),
         ..ProbePart::default()
     };
-    let fill = FlasherFill::of(&place().with_probe(probe));
+    let fill = FlasherFill::of(&place().with_probe(probe), &profile(""));
+    let made = MadeFiles::default();
     let wanted =
         ["esptool", "--port=/dev/ttyX", "-s", "S:3", "0x8000", "program {/runs/a b/image-1.bin}"];
-    assert_eq!(arguments(&argv, &image, &fill).unwrap(), wanted);
-    let none = FlasherFill::of(&place().with_emulator(EmulatorPart::default()));
-    assert_eq!(arguments(&argv, &image, &none), Err(Unfilled::Port));
-    assert_eq!(arguments(&argv[2..], &image, &none), Err(Unfilled::Serial));
+    assert_eq!(arguments(&argv, &image, &fill, &made).unwrap(), wanted);
+    let none = FlasherFill::of(&place().with_emulator(EmulatorPart::default()), &profile(""));
+    assert_eq!(arguments(&argv, &image, &none, &made), Err(Unfilled::Port));
+    assert_eq!(arguments(&argv[2..], &image, &none, &made), Err(Unfilled::Serial));
     let empty = Image { payload_spans: Vec::new(), ..image };
-    assert_eq!(arguments(&argv, &empty, &fill), Err(Unfilled::Address));
+    assert_eq!(arguments(&argv, &empty, &fill, &made), Err(Unfilled::Address));
     assert_eq!(
         Unfilled::Serial.to_string(),
         "the flasher needs {serial}, but the place's selector names no serial number"
@@ -330,4 +332,165 @@ async fn published_flashers_refuse_without_hardware_in_their_own_words() {
         assert!(error.contains("its last words: "), "{error}");
         assert!(bench.log().to_lowercase().contains(words), "{}", bench.log());
     }
+}
+
+/// Judges recorded output of a preset as that of a run that has ended so.
+fn judged(
+    preset: &FlasherPreset,
+    text: &str,
+    code: Option<i32>,
+) -> (Result<(), FlasherError>, bool) {
+    let bench = Bench::script("");
+    let context = bench.context(place());
+    let flasher = CommandFlasher::new(command_of(preset), &context);
+    let log = tempfile::tempfile().unwrap();
+    let judge = OutputJudge::of(&command_of(preset)).unwrap();
+    let mut output = FlasherOutput::new(judge, log);
+    output.take(text.as_bytes(), |_| {}).unwrap();
+    let question = output.question();
+    output.end(|_| {}).unwrap();
+    let end = code.map_or(FlasherEnd::Idle, |code| FlasherEnd::Ended(Ending::Exited(code)));
+    (flasher.judge(end, question, &output, "flasher-1.log".to_owned()), output.verified)
+}
+
+/// Returns the command of a preset whose options all have a value.
+fn command_of(preset: &FlasherPreset) -> FlashCommand {
+    let needed: Vec<String> = (preset.options.iter().filter(|option| option.required))
+        .map(|option| format!("{} = \"x\"", option.name))
+        .collect();
+    let (name, needed) = (&preset.name, needed.join(", "));
+    let profile = profile(&format!(
+        "chip = \"X1\"\n[deploy]\nmethod = \"command\"\npreset = \"{name}\"\noptions = {{ {needed} }}"
+    ));
+    let Some(Deploy::Command(command)) = profile.deploy else { panic!("{name}") };
+    command
+}
+
+/// The recorded output of each preset leads to the verdict it was recorded for, by the code that
+/// judges a run.
+#[test]
+fn recorded_output_is_judged_as_it_was_meant() {
+    let mut failures = 0;
+    for preset in FlasherPresets::shipped().iter() {
+        let name = &preset.name;
+        let (judged_success, verified) = judged(preset, &preset.success_example, Some(0));
+        judged_success.unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(verified, preset.verified_pattern.is_some(), "{name}");
+        // Half of a success is none: the line that says so is missing.
+        let cut: String = preset.success_example.lines().take(1).collect();
+        if name != "west" && preset.success_example.lines().count() > 1 {
+            let error = judged(preset, &cut, Some(0)).0.unwrap_err();
+            assert!(matches!(error, FlasherError::NoSuccess { .. }), "{name}: {error}");
+        }
+        assert!(judged(preset, &preset.success_example, Some(9)).0.is_err(), "{name}");
+        for (known, example) in preset.failures.iter().zip(&preset.failure_examples) {
+            let error = judged(preset, &example.text, example.code).0.unwrap_err();
+            let FlasherError::Known { cause, why, help, .. } = &error else {
+                panic!("{name}, {}: {error}", known.why);
+            };
+            assert_eq!((cause, why), (&known.cause, &known.why), "{name}: {error}");
+            assert!(!help.contains('{') || help.contains("= {"), "{name}: {help}");
+            failures += 1;
+        }
+    }
+    assert!(failures > 55, "{failures}");
+}
+
+#[tokio::test]
+async fn a_flasher_that_says_nothing_or_too_little_has_not_flashed() {
+    let mut bench = Bench::script("echo working; exit 0");
+    bench.command.success_pattern = Some(pattern("^done$"));
+    let error = bench.refused().await;
+    assert_eq!(
+        error,
+        "sh ended with code 0, but no line says that it has flashed (`^done$`); its last words: \
+         working; all of it is in flasher-1.log"
+    );
+    let mut bench = Bench::script("exit 0");
+    bench.command.success_pattern = Some(pattern("^done$"));
+    assert!(bench.refused().await.contains("it said nothing"));
+    let mut bench = Bench::script("echo done; exit 1");
+    bench.command.success_pattern = Some(pattern("^done$"));
+    assert!(bench.refused().await.contains("ended with code 1"));
+    let mut bench = Bench::script("echo done");
+    bench.command.success_pattern = Some(pattern("^done$"));
+    bench.deploy().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_flasher_that_asks_or_falls_silent_is_ended() {
+    // Nothing answers: its standard input is closed, and it asks a terminal that it does not have.
+    let mut bench =
+        Bench::script("printf 'Erase the whole chip? [y/N]'; read -r yes; echo \"=$yes=\"; exit 1");
+    let error = bench.refused().await;
+    assert!(error.contains("ended with code 1"), "{error}");
+    bench = Bench::script("printf 'Erase the whole chip? [y/N]'; sleep 600");
+    bench.command.idle_timeout = Some(Duration::from_secs(1));
+    let error = bench.refused().await;
+    assert!(
+        error.contains("sh asks \"Erase the whole chip? [y/N]\" and is not answered"),
+        "{error}"
+    );
+    bench = Bench::script("echo connecting; sleep 600");
+    bench.command.idle_timeout = Some(Duration::from_secs(1));
+    let error = bench.refused().await;
+    assert!(error.starts_with("sh printed nothing for 1s; its last words: connecting"), "{error}");
+}
+
+#[tokio::test]
+async fn a_flasher_gets_the_files_that_it_takes() {
+    let script = "cp \"$2\" got.bin; cp \"$3\" got.hex; cp \"$4\" got.txt; echo \"$5\"";
+    let mut bench =
+        Bench::of(&["sh", "-c", script, "f", "-", "{bin}", "{hex}", "{script}", "{chip}"]);
+    bench.command.argv.truncate(9);
+    bench.command.argv.extend(["-s", "{serial?}", "--port={port?}"].map(str::to_owned));
+    bench.command.script = vec![
+        "loadfile \"{hex}\" {address}".to_owned(),
+        "select {serial?}".to_owned(),
+        "{{exit}}".to_owned(),
+    ];
+    // The same eight bytes as Intel HEX.
+    let path = bench.dir.path().join("image-1.hex");
+    std::fs::write(&path, ":088000006669726D776172651B\n:00000001FF\n").unwrap();
+    bench.image = Image {
+        format: ImageFormat::IntelHex,
+        payload_sha256: Payload::parse("a.hex", &std::fs::read(&path).unwrap(), None)
+            .unwrap()
+            .sha256(),
+        path: path.clone(),
+        ..bench.image
+    };
+    let probe = ProbePart { chip: Some("X1".to_owned()), ..ProbePart::default() };
+    let context = bench.context(place().with_probe(probe));
+    let mut flasher = CommandFlasher::new(bench.command.clone(), &context);
+    flasher.deploy(&bench.image).await.unwrap();
+    let read = |name: &str| std::fs::read(bench.dir.path().join(name)).unwrap();
+    assert_eq!(read("got.bin"), b"firmware");
+    assert_eq!(read("got.hex"), read("image-1.hex"), "passed as it is");
+    let wanted = format!("loadfile \"{}\" 0x8000\n{{exit}}\n", path.display());
+    assert_eq!(String::from_utf8(read("got.txt")).unwrap(), wanted);
+    assert_eq!(bench.log(), "X1\n");
+    // A file that was changed since it was checked is not flashed.
+    std::fs::write(&path, ":018000000A75\n:00000001FF\n").unwrap();
+    let error = flasher.deploy(&bench.image).await.unwrap_err();
+    assert!(
+        jig_model::chain(&error).contains("are others than those that were checked"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn a_flasher_is_not_given_what_it_does_not_take() {
+    let mut bench = Bench::script("echo ran > ran");
+    bench.command.formats = vec![ImageKind::Hex];
+    bench.command.formats_help = Some("make one".to_owned());
+    assert_eq!(bench.refused().await, "sh does not take an ELF file (make one)");
+    let mut bench = Bench::of(&["no-such-flasher-x", "{image}"]);
+    bench.command.install = FlasherPresets::shipped().get("pyocd").map(|p| p.install.clone());
+    let error = bench.deploy().await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "start no-such-flasher-x: it is not installed (try: pipx install pyocd)"
+    );
+    assert_eq!(error.cause, Cause::HostCommandMissing);
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use jig_drivers::host::LocalHost;
 use jig_lab::Catalogue;
+use jig_model::flasher::FlasherPresets;
 use jig_model::profile::Deploy;
 use jig_model::protocol::{CommandEnd, Host as _, NoLedger};
 
@@ -23,11 +24,6 @@ const PACKAGES: &[(&str, &str)] = &[
     ("qemu-system-sparc", "qemu-system-sparc"),
     ("qemu-system-i386", "qemu-system-x86"),
     ("qemu-system-x86_64", "qemu-system-x86"),
-    ("openocd", "openocd"),
-    ("avrdude", "avrdude"),
-    ("dfu-util", "dfu-util"),
-    ("esptool", "esptool"),
-    ("fastboot", "fastboot"),
     ("ipmitool", "ipmitool"),
     // Everything rarer, RISC-V among it.
     ("qemu-system-", "qemu-system-misc"),
@@ -97,14 +93,16 @@ fn flashers(catalogue: &Catalogue) -> Vec<DoctorFinding> {
 }
 
 pub(super) fn fix(program: &str) -> String {
+    let preset = FlasherPresets::shipped().of_program(program);
+    let known = preset.and_then(|preset| preset.install.command());
     match PACKAGES.iter().find(|(head, _)| program.starts_with(head)) {
         Some((_, package)) => format!("sudo apt-get install {package}"),
-        None => format!("install {program}, or put it into PATH"),
+        None => known.unwrap_or_else(|| format!("install {program}, or put it into PATH")),
     }
 }
 
 /// Finds a program as it is started: one with a slash is no matter of PATH.
-pub(super) fn find(program: &str) -> Option<PathBuf> {
+pub(crate) fn find(program: &str) -> Option<PathBuf> {
     if program.contains('/') {
         return Some(PathBuf::from(program)).filter(|file| is_program(file));
     }
@@ -148,6 +146,8 @@ mod tests {
     fn every_program_gets_a_command_that_helps() {
         assert_eq!(fix("qemu-system-aarch64"), "sudo apt-get install qemu-system-arm");
         assert_eq!(fix("qemu-system-riscv32"), "sudo apt-get install qemu-system-misc");
+        assert_eq!(fix("bossac"), "sudo apt-get install bossa-cli");
+        assert_eq!(fix("pyocd"), "pipx install pyocd");
         assert!(fix("renode").contains("PATH"));
     }
 

@@ -38,7 +38,8 @@ pub(super) fn flashed_by_program(
         }
         FlashBy::Usual => {
             place.needs(Needed::Flasher, profile, "`flash`")?;
-            Ok(matches!(profile.deploy_at(place), Some(Deploy::Command(_))))
+            let deploy = profile.deploy_at(place);
+            Ok(matches!(deploy, Some(Deploy::Command(_) | Deploy::Volume(_))))
         }
     }
 }
@@ -132,6 +133,7 @@ impl Lab {
         let (image, _) = image_of(image, &target.profile)?;
         let program = match target.profile.deploy_at(&target.place) {
             Some(Deploy::Command(command)) => command.argv.first().cloned().unwrap_or_default(),
+            Some(Deploy::Volume(copy)) => format!("copy to {}", copy.volume),
             _ => String::new(),
         };
         let consoles = ConsoleSink::new(None);

@@ -171,7 +171,9 @@ fn at_place(profile: &BoardProfile, place: &Place) -> String {
     parts.extend(deploy.map(|deploy| {
         let by = match &deploy {
             Deploy::Command(command) => command.argv.first().map_or("command", String::as_str),
-            Deploy::Probe | Deploy::EmulatorLoader | Deploy::ImageSet => deploy.method().as_str(),
+            Deploy::Volume(_) | Deploy::Probe | Deploy::EmulatorLoader | Deploy::ImageSet => {
+                deploy.method().as_str()
+            }
         };
         format!("deploy by {by}")
     }));

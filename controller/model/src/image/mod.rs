@@ -17,15 +17,17 @@ mod payload;
 mod piece;
 mod raw_binary;
 mod report;
+mod write;
 
 pub use checked::Image;
 pub use elf::ANNOUNCE_SECTION;
 pub use error::{HexProblem, ImageError};
-pub use format::ImageFormat;
+pub use format::{ImageFormat, ImageKind};
 pub use hints::{ElfHints, LinkedSystem};
 pub use payload::{Payload, Segment};
 pub use raw_binary::{BinAddress, ImageSource};
 pub use report::DeployReport;
+pub use write::{TooSparse, intel_hex_text, raw_binary, uf2_blocks};
 
 /// Writes bytes as lower-case hex.
 pub fn hex(bytes: &[u8]) -> String {

@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use super::placeholder::PlaceholderError;
 use crate::document::Choice;
+use crate::flasher::{InstallHint, KnownFailure, VolumeCopy};
+use crate::image::ImageKind;
 use crate::pattern::Pattern;
 
 /// Names the ways to deploy.
@@ -25,6 +27,8 @@ pub enum DeployMethod {
     ImageSet,
     /// A program of its own writes the flash.
     Command,
+    /// The image is copied to a mass-storage volume. Only a place says so: volumes have names.
+    Volume,
 }
 
 impl Choice for DeployMethod {
@@ -45,6 +49,7 @@ impl DeployMethod {
             Self::EmulatorLoader => "emulator-loader",
             Self::ImageSet => "image-set",
             Self::Command => "command",
+            Self::Volume => "volume",
         }
     }
 }
@@ -67,6 +72,8 @@ pub enum Deploy {
     ImageSet,
     /// A program of its own writes the flash.
     Command(FlashCommand),
+    /// The image is copied to a mass-storage volume.
+    Volume(VolumeCopy),
 }
 
 impl Deploy {
@@ -77,6 +84,7 @@ impl Deploy {
             Self::EmulatorLoader => DeployMethod::EmulatorLoader,
             Self::ImageSet => DeployMethod::ImageSet,
             Self::Command(_) => DeployMethod::Command,
+            Self::Volume(_) => DeployMethod::Volume,
         }
     }
 }
@@ -84,19 +92,44 @@ impl Deploy {
 /// A program that flashes a board, and how it is judged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FlashCommand {
+    /// The preset that it is made of, if it is of one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preset: Option<String>,
     /// Program and arguments, one each and never a shell line, with placeholders (see
     /// [`deploy_parts`]). Never empty; the program holds none.
     pub argv: Vec<String>,
+    /// Lines of the file that `{script}` names, with placeholders.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub script: Vec<String>,
+    /// Formats of images that it takes; all if empty.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub formats: Vec<ImageKind>,
+    /// What to do with an image of another format.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub formats_help: Option<String>,
+    /// Whether a debug probe finds the image where its addresses say. Not so where they are offsets
+    /// in a flash chip, or where the program changes the image on its way.
+    pub read_back: bool,
     /// How long it may take.
     pub timeout: Duration,
+    /// How long it may print nothing; as long as it may take where there is none.
+    pub idle_timeout: Option<Duration>,
     /// Exit codes that mean success. Never empty.
     pub success_codes: Vec<i32>,
+    /// Output without which nothing was flashed, whatever the exit code.
+    pub success_pattern: Option<Pattern>,
     /// Output that means failure, whatever the exit code.
     pub failure_patterns: Vec<Pattern>,
+    /// Failures that are known by their output, the most specific first. They explain a failure.
+    #[serde(skip)]
+    pub known_failures: Vec<KnownFailure>,
     /// Output that proves that the flash was read back and compared.
     pub verified_pattern: Option<Pattern>,
     /// Output whose first group is a percentage of the work done.
     pub progress_pattern: Option<Pattern>,
+    /// Which package has the program, if that is known.
+    #[serde(skip)]
+    pub install: Option<InstallHint>,
 }
 
 /// How long a flasher may take if its profile does not say: 2 MiB at 115200 baud take three
@@ -104,27 +137,71 @@ pub struct FlashCommand {
 pub(crate) const FLASH_TIMEOUT: Duration = Duration::from_secs(240);
 
 impl FlashCommand {
-    /// Tells whether an argument holds a placeholder.
+    /// Returns a program of which nothing is known but its arguments: it has four minutes, and exit
+    /// code 0 means success.
+    pub fn new(argv: Vec<String>) -> Self {
+        Self {
+            preset: None,
+            argv,
+            script: Vec::new(),
+            formats: Vec::new(),
+            formats_help: None,
+            read_back: true,
+            timeout: FLASH_TIMEOUT,
+            idle_timeout: None,
+            success_codes: vec![0],
+            success_pattern: None,
+            failure_patterns: Vec::new(),
+            known_failures: Vec::new(),
+            verified_pattern: None,
+            progress_pattern: None,
+            install: None,
+        }
+    }
+
+    /// Tells whether an argument, or a line of a script that is named, holds a placeholder.
     pub fn uses(&self, placeholder: &DeployPart<'_>) -> bool {
-        let parts = self.argv.iter().filter_map(|arg| deploy_parts(arg).ok()).flatten();
-        parts.into_iter().any(|part| part == *placeholder)
+        let of = |texts: &[String]| {
+            let parts = texts.iter().filter_map(|text| deploy_parts(text).ok()).flatten();
+            parts.into_iter().any(|part| part == *placeholder)
+        };
+        of(&self.argv) || of(&self.script)
     }
 }
 
 /// One part of a flasher's argument.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeployPart<'a> {
     /// Text that stays as it is.
     Text(&'a str),
-    /// The path of the image: `{image}`.
+    /// The path of the image, whatever its format: `{image}`.
     Image,
+    /// The path of the image, which has to be an ELF file: `{elf}`.
+    Elf,
+    /// The path of the image as a raw binary: `{bin}`.
+    Bin,
+    /// The path of the image as Intel HEX: `{hex}`.
+    Hex,
+    /// The path of a file with the lines of the script: `{script}`.
+    Script,
     /// The serial number of the place's probe: `{serial}`.
     Serial,
+    /// The same; an argument with it is left out where there is none: `{serial?}`.
+    SerialIfAny,
     /// The serial port of the place: `{port}`.
     Port,
+    /// The same; an argument with it is left out where there is none: `{port?}`.
+    PortIfAny,
+    /// The chip of the place, as probe-rs names it: `{chip}`.
+    Chip,
     /// The lowest address of the image, such as `0x8000`: `{address}`.
     Address,
 }
+
+/// The placeholders of a flasher's arguments, without braces.
+pub(crate) const DEPLOY_PLACEHOLDERS: [&str; 11] = [
+    "image", "elf", "bin", "hex", "script", "serial", "serial?", "port", "port?", "chip", "address",
+];
 
 /// Splits an argument into text and placeholders. `{{` and `}}` stand for single braces,
 /// because OpenOCD's own commands are quoted with them.
@@ -144,8 +221,15 @@ pub fn deploy_parts(arg: &str) -> Result<Vec<DeployPart<'_>>, PlaceholderError> 
             let length = rest.find('}').map_or(rest.len(), |end| end + 1);
             let part = match &rest[..length] {
                 "{image}" => Some(DeployPart::Image),
+                "{elf}" => Some(DeployPart::Elf),
+                "{bin}" => Some(DeployPart::Bin),
+                "{hex}" => Some(DeployPart::Hex),
+                "{script}" => Some(DeployPart::Script),
                 "{serial}" => Some(DeployPart::Serial),
+                "{serial?}" => Some(DeployPart::SerialIfAny),
                 "{port}" => Some(DeployPart::Port),
+                "{port?}" => Some(DeployPart::PortIfAny),
+                "{chip}" => Some(DeployPart::Chip),
                 "{address}" => Some(DeployPart::Address),
                 _ => None,
             };
@@ -178,6 +262,11 @@ mod tests {
             ]
         );
         assert_eq!(deploy_parts(""), Ok(vec![]));
+        for name in DEPLOY_PLACEHOLDERS {
+            let arg = format!("{{{name}}}");
+            let parts = deploy_parts(&arg).unwrap();
+            assert!(matches!(parts[..], [part] if !matches!(part, DeployPart::Text(_))), "{arg}");
+        }
         for (arg, span) in
             [("a{imge}", 1..7), ("a{", 1..2), ("}", 0..1), ("{image:x}", 0..9), ("é{x}", 2..5)]
         {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::checks::{self, Subject};
-use super::deploy::{DeployMethod, FLASH_TIMEOUT};
+use super::deploy::DeployMethod;
 use super::fault_sets::lower_faults;
 use super::raw::{
     RawDebug, RawDeploy, RawEmulation, RawHealth, RawKnownGood, RawLimits, RawProfile, RawQuirks,
@@ -11,8 +11,8 @@ use super::raw::{
 };
 use super::{
     BoardProfile, BootStage, ConsoleKind, ConsoleSpec, DebugSpec, Deploy, Emulation, FaultSets,
-    FaultSignature, FlashCommand, HealthSpec, KnownGoodSpec, Limits, MemoryKind, MemoryRegion,
-    Quirks, SendReady, StageProbe, USUAL_BAUD, usb,
+    FaultSignature, HealthSpec, KnownGoodSpec, Limits, MemoryKind, MemoryRegion, Quirks, SendReady,
+    StageProbe, USUAL_BAUD, usb,
 };
 use crate::Problems;
 use crate::document::{Findings, Located, document_schema, open};
@@ -194,21 +194,12 @@ fn lower_debug(raw: RawDebug, memory: &[MemoryRegion]) -> Option<DebugSpec> {
 }
 
 fn lower_deploy(raw: RawDeploy) -> Option<Deploy> {
-    Some(match raw.method?.value {
+    Some(match raw.method.as_ref()?.value {
         DeployMethod::Probe => Deploy::Probe,
         DeployMethod::EmulatorLoader => Deploy::EmulatorLoader,
         DeployMethod::ImageSet => Deploy::ImageSet,
-        DeployMethod::Command => Deploy::Command(FlashCommand {
-            argv: values(raw.argv, Some)?,
-            timeout: value_or(raw.timeout, FLASH_TIMEOUT),
-            success_codes: match raw.success_codes {
-                Some(codes) => codes.value.into_iter().map(|code| code.value).collect(),
-                None => vec![0],
-            },
-            failure_patterns: values(raw.failure_patterns, Some)?,
-            verified_pattern: raw.verified_pattern.map(|pattern| pattern.value),
-            progress_pattern: raw.progress_pattern.map(|pattern| pattern.value),
-        }),
+        DeployMethod::Command => Deploy::Command(raw.keys().lower()?),
+        DeployMethod::Volume => return None,
     })
 }
 

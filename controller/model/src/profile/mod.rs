@@ -18,7 +18,7 @@ mod shell_at;
 mod types;
 mod usb;
 
-pub(crate) use deploy::FLASH_TIMEOUT;
+pub(crate) use deploy::{DEPLOY_PLACEHOLDERS, FLASH_TIMEOUT};
 pub use deploy::{Deploy, DeployMethod, DeployPart, FlashCommand, deploy_parts};
 pub use fault_sets::{FaultSetText, FaultSets};
 pub use health::{CheckKind, HealthSpec};

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::document::{ByteSize, Choice, FromToml, Located, Node, did_you_mean};
+use crate::flasher::{FlasherKeys, RawOptions};
 use crate::pattern::Pattern;
 use crate::profile::{
     Arch, CheckKind, ConsoleKind, DebugCore, DeployMethod, FlashModel, MemoryKind, ProfileStatus,
@@ -211,19 +212,37 @@ toml_table! {
         /// Who puts it there.
         method: DeployMethod = required,
         /// The flasher and its arguments, one by one and never a shell line. `{image}` is the
-        /// image's path, `{address}` its lowest address, `{serial}` the serial number of the
-        /// place's probe, `{port}` the place's serial port; `{{` and `}}` are braces.
+        /// image's path, `{elf}` the same of an ELF file, `{bin}` and `{hex}` the path of the image
+        /// as a raw binary or as Intel HEX, `{script}` that of the `script`, `{address}` the image's
+        /// lowest address, `{chip}` the chip, `{serial}` the serial number of the place's probe,
+        /// `{port}` the place's serial port; an argument with `{serial?}` or `{port?}` is left out
+        /// where the place has none, with the switch before it if it is nothing else; `{{` and `}}`
+        /// are braces.
         argv: Vec<Located<String>> = optional,
+        /// A flasher that Jig knows, instead of `argv` (see: jig flashers). Other keys replace what
+        /// is known of it.
+        preset: String = optional,
+        /// Options of the preset, by name.
+        options: RawOptions = optional,
+        /// Lines of the file that `{script}` names, with the same placeholders.
+        script: Vec<Located<String>> = optional,
         /// How long the flasher may take; "4m" if missing.
         timeout: Duration = optional,
+        /// How long the flasher may print nothing; as long as it may take if missing.
+        idle_timeout: Duration = optional,
         /// Exit codes that mean success; [0] if missing.
         success_codes: Vec<Located<i32>> = optional,
+        /// Output without which nothing was flashed, whatever the exit code.
+        success_pattern: Pattern = optional,
         /// Output that means failure, whatever the exit code.
         failure_patterns: Vec<Located<Pattern>> = optional,
         /// Output that proves that the flash was read back and compared.
         verified_pattern: Pattern = optional,
         /// Output whose first group is a percentage of the work done, such as '(\\d+)%'.
         progress_pattern: Pattern = optional,
+        /// Whether a debug probe beside it reads the flash back and compares; true if missing. False
+        /// where addresses are offsets in a flash chip, or where the program changes the image.
+        read_back: bool = optional,
     }
 
     /// What is peculiar to an emulated machine. All false if missing.
@@ -330,6 +349,26 @@ toml_table! {
         near_miss_excuse: String = optional,
         /// A line that resembles it and shows no fault; the tests hold it against this, too.
         near_miss: String = optional,
+    }
+}
+
+impl RawDeploy {
+    /// Returns what it says of a program.
+    pub(super) fn keys(&self) -> FlasherKeys<'_> {
+        FlasherKeys {
+            argv: self.argv.as_ref(),
+            preset: self.preset.as_ref(),
+            options: self.options.as_ref(),
+            script: self.script.as_ref(),
+            timeout: self.timeout.as_ref(),
+            idle_timeout: self.idle_timeout.as_ref(),
+            success_codes: self.success_codes.as_ref(),
+            success_pattern: self.success_pattern.as_ref(),
+            failure_patterns: self.failure_patterns.as_ref(),
+            verified_pattern: self.verified_pattern.as_ref(),
+            progress_pattern: self.progress_pattern.as_ref(),
+            read_back: self.read_back.as_ref(),
+        }
     }
 }
 

@@ -271,6 +271,7 @@ const SLIPS: &[(&str, &str, &str, &str)] = &[
 const DEPLOYS: &[(&str, &str, &str)] = &[
     ("method = \"command\"", "profile::deploy-keys", "\"command\""),
     ("method = \"command\"\nargv = []", "profile::deploy-keys", "[]"),
+    ("method = \"command\"\npreset = \"none\"", "profile::deploy-preset", "\"none\""),
     ("method = \"probe\"\ntimeout = \"1s\"", "profile::deploy-keys", "\"1s\""),
     ("method = \"image-set\"", "profile::deploy-method", "\"image-set\""),
     ("method = \"emulator-loader\"", "profile::deploy-method", "\"emulator-loader\""),

@@ -247,7 +247,9 @@ fn words(probe: &RawProbe, findings: &Findings) {
 
 fn chip(place: &RawPlace, probe: &Located<RawProbe>, profile: &BoardProfile, findings: &Findings) {
     let by_program = matches!(profile.deploy, Some(Deploy::Command(_)))
-        || place.flasher.as_ref().is_some_and(|flasher| flasher.value.command.is_some());
+        || place.flasher.as_ref().is_some_and(|flasher| {
+            flasher.value.keys().names_program() || flasher.value.volume.is_some()
+        });
     if let Some(chip) = &probe.value.chip {
         if chip.value.trim().is_empty() || chip.value.chars().any(char::is_control) {
             let message = "`chip` is empty or holds control characters";

@@ -28,6 +28,9 @@ impl BoardProfile {
                 (None, Some(said)) => said.clone(),
             });
         }
+        if let Some(volume) = place.flasher.as_ref().and_then(|flasher| flasher.volume.as_ref()) {
+            return Some(Deploy::Volume(volume.clone()));
+        }
         let said = place.flasher.as_ref().and_then(|flasher| flasher.command.as_ref());
         let of_profile = match &self.deploy {
             Some(Deploy::Command(command)) => Some(command),
@@ -53,7 +56,6 @@ fn default_of(emulation: Option<&Emulation>) -> Deploy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::FLASH_TIMEOUT;
     use crate::profile::tests::shipped;
     use crate::rig_file::{ConsoleTransport, EmulatorPart, Endpoint, FlasherPart};
 
@@ -76,14 +78,7 @@ mod tests {
     }
 
     fn program(argv: &[&str]) -> FlashCommand {
-        FlashCommand {
-            argv: argv.iter().map(|&arg| arg.to_owned()).collect(),
-            timeout: FLASH_TIMEOUT,
-            success_codes: vec![0],
-            failure_patterns: Vec::new(),
-            verified_pattern: None,
-            progress_pattern: None,
-        }
+        FlashCommand::new(argv.iter().map(|&arg| arg.to_owned()).collect())
     }
 
     #[test]
@@ -94,7 +89,7 @@ mod tests {
         let emulator =
             |deploy| place().with_emulator(EmulatorPart { deploy, ..Default::default() });
         let probe = place().with_probe(ProbePart::default());
-        let flasher = FlasherPart { command: Some(own.clone()), port: None };
+        let flasher = FlasherPart { command: Some(own.clone()), ..FlasherPart::default() };
         let with_own = Place { flasher: Some(flasher), ..place() };
         let mut profile = shipped().into_iter().find(|p| p.chip.is_some()).unwrap();
         let (by_probe, by_loader) = (Some(EmulatorDeploy::Probe), Some(EmulatorDeploy::Loader));

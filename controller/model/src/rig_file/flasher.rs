@@ -4,13 +4,10 @@ use super::raw::{RawPlace, RawProbe};
 use super::raw_parts::RawFlasher;
 use super::{FlasherPart, ProbePart};
 use crate::document::{Findings, Located};
-use crate::pattern::Pattern;
-use crate::profile::checks::{
-    arguments_are_sound, codes_are_sound, placeholders_are_known, progress_has_a_group,
-};
+use crate::flasher::{VOLUME_TIMEOUT, VolumeCopy, VolumeFormat};
 use crate::profile::limits::WAIT_RANGE;
 use crate::profile::placeholder::is_name;
-use crate::profile::{BoardProfile, Deploy, DeployPart, FLASH_TIMEOUT, FlashCommand};
+use crate::profile::{BoardProfile, Deploy, DeployPart, FlashCommand};
 
 const CHECK: &str = "rig::flasher";
 
@@ -33,12 +30,21 @@ pub(super) fn check(place: &RawPlace, profile: Option<&BoardProfile>, findings: 
     if let Some(port) = &raw.port {
         names_a_port(CHECK, port, findings);
     }
-    let Some(argv) = &raw.command else {
-        return without_program(flasher, profile, findings);
+    let keys = raw.keys();
+    if raw.volume.is_some() || raw.format.is_some() || raw.family.is_some() {
+        return by_copy(raw, findings);
+    }
+    keys.check_preset(CHECK, findings);
+    let Some(argv) = keys.argv else {
+        if keys.preset.is_none() {
+            return without_program(flasher, profile, findings);
+        }
+        return by_program(place, raw, profile, findings);
     };
     match argv.value.first() {
         None => {
-            let help = "write `command = [\"PROGRAM\", \"{image}\"]`";
+            let help = "write `command = [\"PROGRAM\", \"{image}\"]`, or `preset = \"NAME\"` \
+                        (see: jig flashers)";
             findings.add(CHECK, argv.at(), "no program is named", help);
         }
         Some(program) if !is_name(&program.value) && !program.value.starts_with('/') => {
@@ -47,16 +53,81 @@ pub(super) fn check(place: &RawPlace, profile: Option<&BoardProfile>, findings: 
         }
         Some(_) => {}
     }
-    arguments_are_sound(Some(argv), CHECK, findings);
-    placeholders_are_known(Some(argv), CHECK, findings);
-    codes_are_sound(raw.success_codes.as_ref(), CHECK, findings);
-    progress_has_a_group(raw.progress_pattern.as_ref(), CHECK, findings);
-    if let Some(timeout) = raw.timeout.as_ref().filter(|t| !WAIT_RANGE.contains(&t.value)) {
+    keys.check_arguments(CHECK, findings);
+    keys.check_placeholders(CHECK, findings);
+    by_program(place, raw, profile, findings);
+}
+
+/// Checks a volume that the image is copied to.
+fn by_copy(raw: &RawFlasher, findings: &Findings) {
+    let of_copy = raw.timeout.as_ref().and_then(Located::at);
+    for at in raw.keys().places().filter(|at| Some(at) != of_copy.as_ref()) {
+        let message = "this belongs to a program, and the image is copied to a volume";
+        findings.add(CHECK, Some(at), message, "remove it, or remove `volume`");
+    }
+    let Some(volume) = &raw.volume else {
+        let at = raw.format.as_ref().and_then(Located::at);
+        let at = at.or_else(|| raw.family.as_ref().and_then(Located::at));
+        let help = "add `volume = \"LABEL\"`, or remove it";
+        return findings.add(CHECK, at, "this belongs to a `volume`, and none is given", help);
+    };
+    let text = volume.value.as_str();
+    // A label of FAT has 11 characters; other file systems have longer ones.
+    let is_label = text.len() <= 64 && !text.contains('/');
+    if text.is_empty() || text.contains('\0') || !(is_label || text.starts_with('/')) {
+        let help = "write its label, such as \"RPI-RP2\", or the whole path of its folder";
+        findings.add(CHECK, volume.at(), "this names no volume", help);
+    }
+    if let (Some(family), Some(format)) = (&raw.family, &raw.format)
+        && format.value != VolumeFormat::Uf2
+    {
+        let help = "remove it, or write `format = \"uf2\"`";
+        findings.add(CHECK, family.at(), "only UF2 has a family", help);
+    }
+    if let Some(timeout) = raw.timeout.as_ref().filter(|time| !WAIT_RANGE.contains(&time.value)) {
         let message = "a flasher cannot have so little or so much time";
         findings.add(CHECK, timeout.at(), message, "use \"1ms\" to \"1h\"");
     }
-    if let Some(command) = lower_command(raw) {
+}
+
+/// Checks how a program is judged, and that it gets what only a place can say.
+fn by_program(
+    place: &RawPlace,
+    raw: &RawFlasher,
+    profile: Option<&BoardProfile>,
+    findings: &Findings,
+) {
+    let keys = raw.keys();
+    keys.check_codes(CHECK, findings);
+    keys.check_progress(CHECK, findings);
+    for timeout in [keys.timeout, keys.idle_timeout].into_iter().flatten() {
+        if !WAIT_RANGE.contains(&timeout.value) {
+            let message = "a flasher cannot have so little or so much time";
+            findings.add(CHECK, timeout.at(), message, "use \"1ms\" to \"1h\"");
+        }
+    }
+    if let Some(command) = keys.lower() {
         fills(place, &|placeholder| command.uses(placeholder), findings);
+        chip_is_known(place, &command, profile, findings);
+    }
+}
+
+/// Checks that `{chip}` stands for something.
+fn chip_is_known(
+    place: &RawPlace,
+    command: &FlashCommand,
+    profile: Option<&BoardProfile>,
+    findings: &Findings,
+) {
+    let of_probe = place.probe.as_ref().is_some_and(|probe| probe.value.chip.is_some());
+    let Some(profile) = profile.filter(|profile| profile.chip.is_none() && !of_probe) else {
+        return;
+    };
+    if command.uses(&DeployPart::Chip) {
+        let message = format!("the flasher needs the chip, and board {} names none", profile.id);
+        let help =
+            format!("add `chip = \"...\"` to {}, or the option of the preset", profile.origin);
+        findings.add(CHECK, place.flasher.as_ref().and_then(Located::at), message, help);
     }
 }
 
@@ -66,22 +137,16 @@ fn without_program(
     profile: Option<&BoardProfile>,
     findings: &Findings,
 ) {
-    let raw = &flasher.value;
-    let given = [
-        raw.timeout.as_ref().and_then(Located::at),
-        raw.success_codes.as_ref().and_then(Located::at),
-        raw.failure_patterns.as_ref().and_then(Located::at),
-        raw.verified_pattern.as_ref().and_then(Located::at),
-        raw.progress_pattern.as_ref().and_then(Located::at),
-    ];
-    for at in given.into_iter().flatten() {
-        let help = "add `command = [\"PROGRAM\", \"{image}\"]`, or remove it";
+    for at in flasher.value.keys().places() {
+        let help = "add `preset = \"NAME\"` (see: jig flashers) or `command = [\"PROGRAM\", \
+                    \"{image}\"]`, or remove it";
         findings.add(CHECK, Some(at), "this belongs to a `command`, and none is given", help);
     }
     let by_program = |profile: &BoardProfile| matches!(profile.deploy, Some(Deploy::Command(_)));
     if let Some(profile) = profile.filter(|profile| !by_program(profile)) {
         let message = format!("nothing says which program flashes board {}", profile.id);
-        let help = "add `command = [\"PROGRAM\", \"{image}\"]`";
+        let help = "add `preset = \"NAME\"` (see: jig flashers) or `command = [\"PROGRAM\", \
+                    \"{image}\"]`";
         findings.add(CHECK, flasher.at(), message, help);
     }
 }
@@ -134,24 +199,16 @@ pub(super) fn names_a_port(check: &'static str, port: &Located<String>, findings
     }
 }
 
-fn lower_command(raw: &RawFlasher) -> Option<FlashCommand> {
-    let values = |list: &Option<Located<Vec<Located<Pattern>>>>| {
-        list.iter().flat_map(|list| &list.value).map(|one| one.value.clone()).collect()
-    };
-    let codes =
-        |codes: &Located<Vec<Located<i32>>>| codes.value.iter().map(|code| code.value).collect();
-    Some(FlashCommand {
-        argv: raw.command.as_ref()?.value.iter().map(|arg| arg.value.clone()).collect(),
-        timeout: raw.timeout.as_ref().map_or(FLASH_TIMEOUT, |timeout| timeout.value),
-        success_codes: raw.success_codes.as_ref().map_or(vec![0], codes),
-        failure_patterns: values(&raw.failure_patterns),
-        verified_pattern: raw.verified_pattern.as_ref().map(|pattern| pattern.value.clone()),
-        progress_pattern: raw.progress_pattern.as_ref().map(|pattern| pattern.value.clone()),
-    })
-}
-
 /// Lowers what the check has passed.
 pub(super) fn lower(raw: &RawFlasher) -> FlasherPart {
     let port = raw.port.as_ref().map(|port| port.value.clone());
-    FlasherPart { command: lower_command(raw), port }
+    let usual = if raw.family.is_some() { VolumeFormat::Uf2 } else { VolumeFormat::Hex };
+    let volume = raw.volume.as_ref().map(|volume| VolumeCopy {
+        volume: volume.value.clone(),
+        format: raw.format.as_ref().map_or(usual, |format| format.value),
+        family: raw.family.as_ref().map(|family| family.value),
+        timeout: raw.timeout.as_ref().map_or(VOLUME_TIMEOUT, |timeout| timeout.value),
+    });
+    let command = if volume.is_some() { None } else { raw.keys().lower() };
+    FlasherPart { command, volume, port }
 }

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::debug::WireProtocol;
 use crate::document::Choice;
+use crate::flasher::VolumeCopy;
 use crate::power::PlacePower;
 use crate::profile::FlashCommand;
 use crate::{ConsoleName, PlaceName};
@@ -214,6 +215,8 @@ pub struct ResetCommand {
 pub struct FlasherPart {
     /// The program that flashes the board; the profile's if missing.
     pub command: Option<FlashCommand>,
+    /// The volume that the image is copied to, instead of a program.
+    pub volume: Option<VolumeCopy>,
     /// Path of the serial port that it is told as `{port}`.
     pub port: Option<String>,
 }

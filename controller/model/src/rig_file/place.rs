@@ -178,8 +178,8 @@ impl Needed {
                  `power`, or `[place.probe]` to {origin}"
             ),
             Self::Flasher => format!(
-                "add `[place.probe]`, or `flasher = {{ command = [\"PROGRAM\", \"{{image}}\"] }}` \
-                 to {origin}"
+                "add `[place.probe]`, or `flasher = {{ preset = \"NAME\" }}` (see: jig flashers) to \
+                 {origin}"
             ),
             Self::Console => format!(
                 "add `[[place.console]]` with a `name` and a `tty`, or `[place.probe]` to {origin}"

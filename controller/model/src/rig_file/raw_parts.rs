@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::ResetLine;
 use crate::document::{Choice, FromToml, Located, Node};
+use crate::flasher::{FlasherKeys, RawOptions, VolumeFormat};
 use crate::pattern::Pattern;
 use crate::toml_table;
 use crate::{ConsoleName, DeviceName};
@@ -14,23 +15,66 @@ toml_table! {
     /// A program that flashes the board of a place; all but `port` as in `[deploy]` of a profile.
     pub(super) struct RawFlasher {
         /// The program and its arguments, one by one and never a shell line; the profile's if
-        /// missing. `{image}` is the image's path, `{address}` its lowest address, `{serial}`
-        /// the serial number of the place's probe, `{port}` its serial port; `{{` and `}}` are
-        /// braces.
+        /// missing. `{image}` is the image's path, `{elf}` the same of an ELF file, `{bin}` and
+        /// `{hex}` the path of the image as a raw binary or as Intel HEX, `{script}` that of the
+        /// `script`, `{address}` the image's lowest address, `{chip}` the chip, `{serial}` the
+        /// serial number of the place's probe, `{port}` its serial port; an argument with
+        /// `{serial?}` or `{port?}` is left out where there is none; `{{` and `}}` are braces.
         command: Vec<Located<String>> = optional,
+        /// A flasher that Jig knows, instead of `command` (see: jig flashers). Other keys replace
+        /// what is known of it.
+        preset: String = optional,
+        /// Options of the preset, by name.
+        options: RawOptions = optional,
+        /// Lines of the file that `{script}` names, with the same placeholders.
+        script: Vec<Located<String>> = optional,
+        /// A mass-storage volume that the image is copied to, instead of a program: its label, or the
+        /// whole path of the folder where it is mounted.
+        volume: String = optional,
+        /// What the volume takes; "uf2" if there is a `family`, else "hex".
+        format: VolumeFormat = optional,
+        /// Family of the chip in UF2, such as 0xe48bff56 for the RP2040.
+        family: u32 = optional,
         /// Serial port that the program is told as `{port}`, by its path; the only tty of the
         /// place's consoles if missing.
         port: String = optional,
-        /// How long the program may take; "4m" if missing.
+        /// How long the program may take; "4m" if missing, "1m" for a volume.
         timeout: Duration = optional,
+        /// How long the program may print nothing; as long as it may take if missing.
+        idle_timeout: Duration = optional,
         /// Exit codes that mean success; [0] if missing.
         success_codes: Vec<Located<i32>> = optional,
+        /// Output without which nothing was flashed, whatever the exit code.
+        success_pattern: Pattern = optional,
         /// Output that means failure, whatever the exit code.
         failure_patterns: Vec<Located<Pattern>> = optional,
         /// Output that proves that the flash was read back and compared.
         verified_pattern: Pattern = optional,
         /// Output whose first group is a percentage of the work done, such as '(\\d+)%'.
         progress_pattern: Pattern = optional,
+        /// Whether a debug probe beside it reads the flash back and compares; true if missing. False
+        /// where addresses are offsets in a flash chip, or where the program changes the image.
+        read_back: bool = optional,
+    }
+}
+
+impl RawFlasher {
+    /// Returns what it says of a program.
+    pub(super) fn keys(&self) -> FlasherKeys<'_> {
+        FlasherKeys {
+            argv: self.command.as_ref(),
+            preset: self.preset.as_ref(),
+            options: self.options.as_ref(),
+            script: self.script.as_ref(),
+            timeout: self.timeout.as_ref(),
+            idle_timeout: self.idle_timeout.as_ref(),
+            success_codes: self.success_codes.as_ref(),
+            success_pattern: self.success_pattern.as_ref(),
+            failure_patterns: self.failure_patterns.as_ref(),
+            verified_pattern: self.verified_pattern.as_ref(),
+            progress_pattern: self.progress_pattern.as_ref(),
+            read_back: self.read_back.as_ref(),
+        }
     }
 }
 

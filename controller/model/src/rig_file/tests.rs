@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use super::*;
 use crate::debug::WireProtocol;
+use crate::flasher::VolumeFormat;
 use crate::profile::tests::{assert_sound, shipped};
+use crate::profile::{Deploy, FlashCommand};
 
 fn parse(files: &[(&str, &str)]) -> Result<Rig, Vec<crate::Problems>> {
     let texts = files.iter().map(|&(origin, text)| RigText { origin, text });
@@ -175,14 +177,8 @@ fn slips_of_a_real_place_are_found_in_their_place() {
 fn a_flasher_gets_from_the_place_what_it_needs() {
     let mut profiles = shipped();
     let profile = profiles.iter_mut().find(|p| p.id.as_str() == "microbit").unwrap();
-    profile.deploy = Some(crate::profile::Deploy::Command(crate::profile::FlashCommand {
-        argv: ["f", "{image}", "--id={serial}", "{port}"].map(str::to_owned).to_vec(),
-        timeout: Duration::from_secs(1),
-        success_codes: vec![0],
-        failure_patterns: vec![],
-        verified_pattern: None,
-        progress_pattern: None,
-    }));
+    let argv = ["f", "{image}", "--id={serial}", "{port}"].map(str::to_owned).to_vec();
+    profile.deploy = Some(Deploy::Command(FlashCommand::new(argv)));
     let parse = |text: &str| Rig::parse([RigText { origin: "rig.toml", text }], &profiles);
     assert!(parse(REAL).is_ok());
     let text = REAL.replace(":9900", "").replace("port = \"/dev/ttyACM0\"", "");
@@ -287,6 +283,12 @@ fn slips_of_a_flasher_are_found_in_their_place() {
             "rig::flasher",
             "'x'",
         ),
+        ("flasher = { preset = \"avrdud\" }", "rig::flasher", "\"avrdud\""),
+        ("flasher = { volume = \"a/b\" }", "rig::flasher", "\"a/b\""),
+        ("flasher = { format = \"hex\" }", "rig::flasher", "\"hex\""),
+        ("flasher = { volume = \"V\", format = \"bin\", family = 7 }", "rig::flasher", "7"),
+        ("flasher = { volume = \"V\", success_codes = [0] }", "rig::flasher", "[0]"),
+        ("flasher = { volume = \"V\", timeout = \"0s\" }", "rig::flasher", "\"0s\""),
         (
             "flasher = { command = [\"f\", \"{image}\"], verified_pattern = '(' }",
             "document::bad-pattern",
@@ -645,4 +647,23 @@ fn a_chip_is_a_board_without_a_profile() {
     // Where nothing knows chips, none is known.
     let text = RigText { origin: "rig.toml", text: ON_A_CHIP };
     assert_eq!(Rig::parse([text], &[]).unwrap_err()[0].list[0].check, "rig::unknown-chip");
+}
+
+#[test]
+fn a_volume_is_a_way_to_flash() {
+    let parse = |line: &str| {
+        let rig = parse(&[("rig.toml", &bare(line))]).unwrap_or_else(|bad| panic!("{}", bad[0]));
+        let profile = shipped().into_iter().find(|p| p.id == rig.places[0].board).unwrap();
+        profile.deploy_at(&rig.places[0])
+    };
+    let Some(Deploy::Volume(copy)) = parse("flasher = { volume = \"MICROBIT\" }") else { panic!() };
+    assert_eq!(
+        (copy.volume.as_str(), copy.format, copy.family),
+        ("MICROBIT", VolumeFormat::Hex, None)
+    );
+    assert_eq!(copy.timeout.as_secs(), 60);
+    let line = "flasher = { volume = \"/mnt/p\", family = 0xe48bff56, timeout = \"9s\" }";
+    let Some(Deploy::Volume(copy)) = parse(line) else { panic!() };
+    assert_eq!((copy.format, copy.family), (VolumeFormat::Uf2, Some(0xe48b_ff56)));
+    assert_eq!(copy.timeout.as_secs(), 9);
 }

@@ -148,6 +148,7 @@ impl BoardOwner {
             BoardOrder::Deployed(image, reply) => {
                 drop(reply.send(self.learn(&image).await.map(drop)))
             }
+            BoardOrder::ReadBack(reply) => drop(reply.send(Ok(self.read_back().await))),
             BoardOrder::Check(reply) => drop(reply.send(self.check().await)),
             BoardOrder::Explain(request, reply) => drop(reply.send(self.explain(request).await)),
             BoardOrder::CurrentFault(reply) => drop(reply.send(self.current_fault().await)),
@@ -368,6 +369,29 @@ impl BoardOwner {
             skipped_sectors: report.sectors_equal,
             duration_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
         })
+    }
+
+    /// Reads what the board holds where the deployed image belongs. A chip that cannot be read has a
+    /// reason that the next step tells: here it proves nothing.
+    async fn read_back(&mut self) -> Option<String> {
+        let payload = self.image.as_ref()?.payload.clone();
+        self.off().await;
+        let opened = self.backing.open(&self.sink).await;
+        let unread = |error: &dyn std::error::Error| {
+            tracing::warn!(error = chain(error), "the flash was not read back");
+        };
+        let (handle, attached) = opened.inspect_err(|error| unread(error)).ok()?;
+        let read = async {
+            stop(&handle).await?;
+            let mut held = payload;
+            for segment in &mut held.segments {
+                segment.bytes = handle.read(segment.start, segment.bytes.len()).await?;
+            }
+            Ok::<_, ProbeError>(held.sha256())
+        };
+        let read = read.await;
+        self.backing.cut(handle, attached, &self.sink).await;
+        read.inspect_err(|error| unread(error)).ok()
     }
 
     async fn check(&mut self) -> Result<String, DriverError> {

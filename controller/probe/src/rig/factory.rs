@@ -1,5 +1,6 @@
 //! The drivers: a board behind a probe of this lab, and an emulated one behind a virtual probe.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use jig_drivers::qemu::QemuFactory;
 use jig_drivers::serial::UNDER_WAY;
 use jig_model::Cause;
 use jig_model::image::{DeployReport, Image};
-use jig_model::profile::{BoardProfile, Deploy};
+use jig_model::profile::{BoardProfile, Deploy, MemoryKind};
 use jig_model::protocol::{
     BindContext, BoxFuture, DriverError, Flasher, HealthCheck, PartFactory, Protocols,
 };
@@ -54,7 +55,8 @@ impl PartFactory for ProbeFactory {
         let handle = start(Backing::Real(backing), context, Cause::ProbeLost);
         let mut protocols = protocols(&handle);
         if let Some(program) = program {
-            protocols.flasher = Some(Box::new(AfterLettingGo { program, handle }));
+            let flash = read_back_in(context);
+            protocols.flasher = Some(Box::new(AfterLettingGo { program, handle, flash }));
         }
         built.health.append(&mut protocols.health);
         Ok(Protocols { health: built.health, ..protocols })
@@ -138,10 +140,39 @@ fn options(
     }
 }
 
-/// A flasher of the profile that needs the probe for itself.
-struct AfterLettingGo {
-    program: Box<dyn Flasher>,
-    handle: BoardHandle,
+/// Returns the flash in which an image is read back after a program has written it.
+fn read_back_in(context: &BindContext) -> Vec<Range<u64>> {
+    let reads_back = match context.profile.deploy_at(&context.place) {
+        Some(Deploy::Command(command)) => command.read_back,
+        Some(Deploy::Volume(_)) => true,
+        _ => false,
+    };
+    match reads_back {
+        true => {
+            let all = context.profile.memory.iter();
+            let flash = all.filter(|region| region.kind == MemoryKind::Flash);
+            flash.map(|region| region.start..region.start.saturating_add(region.size)).collect()
+        }
+        false => Vec::new(),
+    }
+}
+
+/// A flasher of the profile that needs the probe for itself. No program is believed: where all of the
+/// image lies in flash, the probe reads it back.
+pub(super) struct AfterLettingGo {
+    pub(super) program: Box<dyn Flasher>,
+    pub(super) handle: BoardHandle,
+    /// The flash that is read back; none if the probe does not find the image there.
+    pub(super) flash: Vec<Range<u64>>,
+}
+
+impl AfterLettingGo {
+    fn holds_all_of(&self, image: &Image) -> bool {
+        let inside = |(start, end): &(u64, u64)| {
+            self.flash.iter().any(|flash| flash.start <= *start && *end <= flash.end)
+        };
+        !image.payload_spans.is_empty() && image.payload_spans.iter().all(inside)
+    }
 }
 
 impl Flasher for AfterLettingGo {
@@ -151,9 +182,25 @@ impl Flasher for AfterLettingGo {
     ) -> BoxFuture<'a, Result<DeployReport, DriverError>> {
         Box::pin(async {
             self.handle.ask(BoardOrder::Off).await?;
-            let report = self.program.deploy(image).await?;
-            let image = image.clone();
-            self.handle.ask(|reply| BoardOrder::Deployed(image, reply)).await?;
+            let mut report = self.program.deploy(image).await?;
+            let deployed = image.clone();
+            self.handle.ask(|reply| BoardOrder::Deployed(deployed, reply)).await?;
+            if !self.holds_all_of(image) {
+                return Ok(report);
+            }
+            if let Some(found) = self.handle.ask(BoardOrder::ReadBack).await? {
+                if found != image.payload_sha256 {
+                    let message = format!(
+                        "{} says that it has flashed, but the debug probe reads other bytes where \
+                         the image belongs (if the program changes them on purpose: `read_back = \
+                         false` beside it)",
+                        report.method
+                    );
+                    return Err(DriverError::new(Cause::DeployFailed, message));
+                }
+                report.verified = true;
+                report.read_back_sha256 = Some(found);
+            }
             Ok(report)
         })
     }

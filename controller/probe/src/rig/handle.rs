@@ -25,6 +25,9 @@ pub(super) enum BoardOrder {
     Deploy(Image, OrderReply<DeployReport>),
     /// Another process has put an image on the board.
     Deployed(Image, OrderReply<()>),
+    /// The SHA-256 of what the board holds where the deployed image belongs; nothing if it cannot be
+    /// read.
+    ReadBack(OrderReply<Option<String>>),
     Check(OrderReply<String>),
     Explain(PostMortemRequest, OrderReply<Option<PostMortem>>),
     /// The fault in which the core is, read while it runs.

@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jig_model::event::BoardEvent;
+use jig_model::image::{BinAddress, DeployReport, Image, ImageFormat, Payload};
 use jig_model::profile::{BoardProfile, FaultSets};
 use jig_model::protocol::{
-    BoardSink, BoxFuture, HealthCheck as _, PowerState, SharedSink, Transport,
+    BoardSink, BoxFuture, DriverError, Flasher, HealthCheck as _, PowerState, SharedSink, Transport,
 };
 use jig_model::{Cause, ConsoleName};
 use tokio::sync::mpsc;
@@ -15,10 +16,11 @@ use tokio::sync::mpsc;
 use super::backing::{Backing, RealBacking};
 use super::board::{BoardOwner, clear};
 use super::consoles::ProbeConsoles;
+use super::factory::AfterLettingGo;
 use super::handle::{BoardHandle, BoardOrder};
 use super::open_fault::OpenFault;
 use crate::worker::fake::{Fake, Script};
-use crate::{AttachOptions, ProbeHandle};
+use crate::{AttachOptions, Leave, ProbeHandle};
 
 const PROFILE: &str = r#"
 version = 1
@@ -152,4 +154,60 @@ async fn a_probe_or_a_chip_that_has_gone_is_told() {
     let (mut board, _folder) = board(&fake, Arc::new(Heard::default()) as _);
     let report = board.check().await;
     assert!(!report.ok && report.detail.contains("did not respond"), "{report:?}");
+}
+
+/// A program that writes what it is given, or less, and says each time that it has flashed.
+struct Program {
+    fake: Arc<Fake>,
+    writes: Vec<u8>,
+}
+
+impl Flasher for Program {
+    fn deploy<'a>(
+        &'a mut self,
+        image: &'a Image,
+    ) -> BoxFuture<'a, Result<DeployReport, DriverError>> {
+        Box::pin(async {
+            let options = AttachOptions::default();
+            let (probe, _) = ProbeHandle::attach(self.fake.source(), options).await.unwrap();
+            probe.write(image.payload_spans[0].0, self.writes.clone()).await.unwrap();
+            probe.close(Leave::Running).await.unwrap();
+            Ok(DeployReport { method: "program".to_owned(), ..DeployReport::default() })
+        })
+    }
+}
+
+#[tokio::test]
+async fn what_a_program_has_flashed_is_read_back() {
+    let fake = Fake::new(Script::default());
+    let (handle, folder) = board(&fake, Arc::new(Heard::default()) as _);
+    let path = folder.path().join("image.bin");
+    std::fs::write(&path, b"firmware").unwrap();
+    let format = ImageFormat::Binary { address: BinAddress(0x2000_0100) };
+    let payload = Payload::read(format, b"firmware").unwrap();
+    let image = Image {
+        name: "image.bin".to_owned(),
+        path,
+        format,
+        sha256: String::new(),
+        payload_sha256: payload.sha256(),
+        payload_bytes: 8,
+        payload_spans: payload.spans().collect(),
+        build_id: None,
+        announces: false,
+    };
+    let flashed = async |writes: &[u8], flash: std::ops::Range<u64>| {
+        let program = Box::new(Program { fake: Arc::clone(&fake), writes: writes.to_vec() });
+        let mut flasher = AfterLettingGo { program, handle: handle.clone(), flash: vec![flash] };
+        flasher.deploy(&image).await
+    };
+    let report = flashed(b"firmware", 0x2000_0000..0x2000_1000).await.unwrap();
+    assert_eq!((report.verified, report.read_back_sha256), (true, Some(payload.sha256())));
+    // It says that it has flashed, and has written less.
+    let error = flashed(b"firmwar?", 0x2000_0000..0x2000_1000).await.unwrap_err();
+    assert_eq!(error.cause, Cause::DeployFailed);
+    assert!(error.to_string().starts_with("program says that it has flashed, but"), "{error}");
+    // Of an image that lies elsewhere, too, nothing is claimed.
+    let report = flashed(b"firmwar?", 0x2000_0000..0x2000_0104).await.unwrap();
+    assert_eq!((report.verified, report.read_back_sha256), (false, None));
 }

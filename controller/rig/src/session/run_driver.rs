@@ -255,7 +255,7 @@ impl RunDriver<'_> {
     async fn put_back(&mut self) -> Option<Note> {
         let deploy = self.dut.spec.profile.deploy_at(&self.dut.spec.place);
         let keeps = deploy.is_some_and(|deploy| match deploy.method() {
-            DeployMethod::Probe | DeployMethod::Command => true,
+            DeployMethod::Probe | DeployMethod::Command | DeployMethod::Volume => true,
             DeployMethod::EmulatorLoader | DeployMethod::ImageSet => false,
         });
         let plan = deploy_plan(self.plan).filter(|_| keeps && self.dut.displaced)?;

@@ -3,7 +3,7 @@
 use super::Subject;
 use crate::document::{Findings, Located, did_you_mean};
 use crate::pattern::Pattern;
-use crate::profile::deploy::{DeployMethod, DeployPart, deploy_parts};
+use crate::profile::deploy::{DEPLOY_PLACEHOLDERS, DeployMethod, DeployPart, deploy_parts};
 use crate::profile::limits::WAIT_RANGE;
 use crate::profile::placeholder::is_name;
 use crate::profile::raw::RawDeploy;
@@ -56,27 +56,29 @@ pub(super) fn keys_fit_the_method(subject: &Subject<'_>, check: &'static str) {
     let Some(deploy) = subject.deploy() else { return };
     let Some(method) = &deploy.method else { return };
     if method.value == DeployMethod::Command {
-        if argv(deploy).is_empty() {
+        if !deploy.keys().names_program() {
             let place = deploy.argv.as_ref().map_or(method.at(), Located::at);
             let message = "nothing says which program flashes the board";
-            let help = "write `argv = [\"program\", \"argument\", \"{image}\"]`";
+            let help = "write `preset = \"NAME\"` (see: jig flashers) or `argv = [\"program\", \
+                        \"argument\", \"{image}\"]`";
             subject.findings.add(check, place, message, help);
         }
         return;
     }
-    let given = [
-        deploy.argv.as_ref().and_then(Located::at),
-        deploy.timeout.as_ref().and_then(Located::at),
-        deploy.success_codes.as_ref().and_then(Located::at),
-        deploy.failure_patterns.as_ref().and_then(Located::at),
-        deploy.verified_pattern.as_ref().and_then(Located::at),
-        deploy.progress_pattern.as_ref().and_then(Located::at),
-    ];
-    for place in given.into_iter().flatten() {
+    for place in deploy.keys().places() {
         let message =
             format!("this belongs to `method = \"command\"`, not to {:?}", method.value.as_str());
         subject.findings.add(check, Some(place), message, "remove it, or change the method");
     }
+}
+
+pub(super) fn preset_is_known(subject: &Subject<'_>, check: &'static str) {
+    let Some(deploy) = subject.deploy().filter(|deploy| is_command(deploy)) else { return };
+    deploy.keys().check_preset(check, subject.findings);
+}
+
+fn is_command(deploy: &RawDeploy) -> bool {
+    deploy.method.as_ref().is_none_or(|method| method.value == DeployMethod::Command)
 }
 
 pub(super) fn program_is_a_plain_name(subject: &Subject<'_>, check: &'static str) {
@@ -88,27 +90,30 @@ pub(super) fn program_is_a_plain_name(subject: &Subject<'_>, check: &'static str
         let help = "no path, no placeholder and no arguments: it is looked up in PATH";
         subject.findings.add(check, program.at(), message, help);
     }
-    arguments_are_sound(deploy.argv.as_ref(), check, subject.findings);
+    deploy.keys().check_arguments(check, subject.findings);
 }
 
 pub(super) fn placeholders_can_be_filled(subject: &Subject<'_>, check: &'static str) {
-    let Some(deploy) = subject.deploy() else { return };
-    placeholders_are_known(deploy.argv.as_ref(), check, subject.findings);
+    let Some(deploy) = subject.deploy().filter(|deploy| is_command(deploy)) else { return };
+    deploy.keys().check_placeholders(check, subject.findings);
 }
 
 pub(super) fn codes_are_exit_codes(subject: &Subject<'_>, check: &'static str) {
     let Some(deploy) = subject.deploy() else { return };
-    codes_are_sound(deploy.success_codes.as_ref(), check, subject.findings);
+    deploy.keys().check_codes(check, subject.findings);
 }
 
 pub(super) fn progress_is_captured(subject: &Subject<'_>, check: &'static str) {
     let Some(deploy) = subject.deploy() else { return };
-    progress_has_a_group(deploy.progress_pattern.as_ref(), check, subject.findings);
+    deploy.keys().check_progress(check, subject.findings);
 }
 
 pub(super) fn time_is_sane(subject: &Subject<'_>, check: &'static str) {
-    let timeout = subject.deploy().and_then(|deploy| deploy.timeout.as_ref());
-    super::board::in_range(subject, check, timeout, &WAIT_RANGE, super::board::show_duration);
+    let Some(deploy) = subject.deploy() else { return };
+    for time in [&deploy.timeout, &deploy.idle_timeout] {
+        let time = time.as_ref();
+        super::board::in_range(subject, check, time, &WAIT_RANGE, super::board::show_duration);
+    }
 }
 
 /// An argument list as it is written.
@@ -129,33 +134,59 @@ pub(crate) fn arguments_are_sound(argv: Option<&Argv>, check: &'static str, find
     }
 }
 
-/// Checks that a flasher learns what to flash, and that its placeholders are known.
+/// Checks that a flasher learns what to flash, and that its placeholders are known; those of its
+/// script count where an argument names the script.
 pub(crate) fn placeholders_are_known(
     argv: Option<&Argv>,
+    script: Option<&Argv>,
     check: &'static str,
     findings: &Findings,
 ) {
     let Some(list) = argv.filter(|list| !list.value.is_empty()) else { return };
-    let mut image = false;
-    let mut sound = true;
-    for arg in list.value.iter().skip(1) {
+    let (mut image, mut sound, mut names_script) = (false, true, false);
+    let args = list.value.iter().skip(1).map(|arg| (arg, true));
+    let lines = script.iter().flat_map(|script| &script.value).map(|line| (line, false));
+    for (arg, is_arg) in args.chain(lines) {
         match deploy_parts(&arg.value) {
-            Ok(parts) => image |= parts.contains(&DeployPart::Image),
+            Ok(parts) => {
+                names_script |= is_arg && parts.contains(&DeployPart::Script);
+                let has = |part: &DeployPart<'_>| {
+                    use DeployPart::{Bin, Elf, Hex, Image};
+                    matches!(part, Image | Elf | Bin | Hex)
+                };
+                image |= parts.iter().any(has);
+            }
             Err(error) => {
                 sound = false;
-                let known = ["{image}", "{serial}", "{port}", "{address}"];
+                let known = DEPLOY_PLACEHOLDERS.map(|name| format!("{{{name}}}"));
                 let help = match error.text.as_str() {
                     "{" | "}" => "write `{{` or `}}` for a brace itself".to_owned(),
-                    text => did_you_mean(text, known),
+                    text => did_you_mean(text, known.iter().map(String::as_str)),
                 };
                 findings.add(check, arg.at(), error.to_string(), help);
             }
         }
     }
-    if !image && sound {
-        let message = "no argument holds `{image}`, so the flasher would not learn what to flash";
-        let help = "put `{image}` where the flasher takes the file's path";
-        findings.add(check, list.at(), message, help);
+    if !sound {
+        return;
+    }
+    match script {
+        Some(script) if !names_script => {
+            let message = "no argument holds `{script}`, so the flasher would not learn of it";
+            let help = "put `{script}` where the flasher takes the file's path";
+            findings.add(check, script.at(), message, help);
+        }
+        None if names_script => {
+            let help = "add `script = [\"a line with {image}\"]`";
+            findings.add(check, list.at(), "`{script}` is named, and there is none", help);
+        }
+        _ if !image => {
+            let message =
+                "no argument holds `{image}`, so the flasher would not learn what to flash";
+            let help = "put `{image}` where the flasher takes the file's path";
+            findings.add(check, list.at(), message, help);
+        }
+        _ => {}
     }
 }
 

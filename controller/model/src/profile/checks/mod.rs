@@ -56,6 +56,7 @@ pub(super) const CHECKS: &[(&str, Check)] = &[
     ("profile::image-set", emulation::image_set_is_a_folder_name),
     ("profile::deploy-method", deploy::method_fits_the_board),
     ("profile::deploy-keys", deploy::keys_fit_the_method),
+    ("profile::deploy-preset", deploy::preset_is_known),
     ("profile::deploy-program", deploy::program_is_a_plain_name),
     ("profile::deploy-placeholder", deploy::placeholders_can_be_filled),
     ("profile::deploy-codes", deploy::codes_are_exit_codes),
@@ -87,7 +88,7 @@ pub(super) fn run(subject: &Subject<'_>) {
 }
 
 /// Reports names that are empty, unfit or come twice. `text` shows a name's text.
-pub(super) fn unique<'n, T: 'n>(
+pub(crate) fn unique<'n, T: 'n>(
     check: &'static str,
     what: &str,
     names: impl IntoIterator<Item = &'n Located<T>>,

@@ -1,0 +1,468 @@
+//! Flashing by a copy to a mass-storage volume.
+//!
+//! # Design
+//! Such a volume is no disk: what is written goes into flash, and the only answers are that the volume
+//! goes away, that the file is gone when it comes back, and a `FAIL.TXT`. So a copy without a
+//! write error proves nothing: a boot loader with UF2 has taken the image when its volume or the
+//! file has gone, a probe when it is back without the file and without `FAIL.TXT`. The volume is
+//! looked at until then, because nothing reports a remount to a process without rights.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use jig_model::Cause;
+use jig_model::event::BoardEvent;
+use jig_model::flasher::{VolumeCopy, VolumeFormat};
+use jig_model::image::{
+    DeployReport, Image, ImageKind, Payload, intel_hex_text, raw_binary, uf2_blocks,
+};
+use jig_model::protocol::{BindContext, BoxFuture, DriverError, Flasher, SharedSink};
+
+use super::made::{NotMade, read_image};
+
+/// Where a probe says why it has refused an image.
+const FAIL: &str = "FAIL.TXT";
+
+/// How often the volume is looked at.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Most bytes that are read of a text on the volume.
+const MAX_TEXT: u64 = 4096;
+
+/// How many bytes are written between two reports of progress.
+const CHUNK: usize = 16 << 10;
+
+/// Says why an image was not flashed by a copy.
+#[derive(Debug, thiserror::Error)]
+pub enum VolumeError {
+    /// The file was not made.
+    #[error(transparent)]
+    NotMade(#[from] NotMade),
+    /// The volume is not mounted.
+    #[error(
+        "volume {volume} is not mounted after {timeout:?} (start the boot loader, or plug the probe in; \
+         without a desktop, mount it: udisksctl mount -b /dev/disk/by-label/{volume})"
+    )]
+    NotThere {
+        /// The volume.
+        volume: String,
+        /// How long it was waited for.
+        timeout: Duration,
+    },
+    /// The probe or the boot loader has refused the image.
+    #[error("volume {volume} has refused the image: {text:?} (in its {FAIL})")]
+    Refused {
+        /// The volume.
+        volume: String,
+        /// What it says.
+        text: String,
+    },
+    /// The file cannot be written.
+    #[error("copy the image to {}", path.display())]
+    Unwritable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The volume took the file and did nothing with it.
+    #[error(
+        "volume {volume} still holds {file} after {timeout:?}, so it was not flashed (is the format \
+         that of the board, and the `family` that of its chip?)"
+    )]
+    Ignored {
+        /// The volume.
+        volume: String,
+        /// The file.
+        file: &'static str,
+        /// How long it was waited for.
+        timeout: Duration,
+    },
+    /// The volume went away and did not come back.
+    #[error(
+        "volume {volume} took the image and did not come back within {timeout:?} (is it mounted by \
+         itself? try: udisksctl mount -b /dev/disk/by-label/{volume})"
+    )]
+    Away {
+        /// The volume.
+        volume: String,
+        /// How long it was waited for.
+        timeout: Duration,
+    },
+    /// Looking at it takes too long: the device has hung.
+    #[error("volume {volume} does not answer (plug it in again)")]
+    Hung {
+        /// The volume.
+        volume: String,
+    },
+}
+
+impl From<VolumeError> for DriverError {
+    fn from(error: VolumeError) -> Self {
+        let cause = match &error {
+            VolumeError::NotThere { .. } => Cause::TargetUnresponsive,
+            _ => Cause::DeployFailed,
+        };
+        Self::of(cause, error)
+    }
+}
+
+/// Flashes a board by a copy to its volume.
+pub(super) struct VolumeFlasher {
+    copy: VolumeCopy,
+    sink: SharedSink,
+    mounts: PathBuf,
+    labels: PathBuf,
+}
+
+impl VolumeFlasher {
+    pub(super) fn new(copy: VolumeCopy, context: &BindContext) -> Self {
+        Self {
+            copy,
+            sink: context.sink.clone(),
+            mounts: "/proc/self/mountinfo".into(),
+            labels: "/dev/disk/by-label".into(),
+        }
+    }
+
+    async fn flash(&self, image: &Image) -> Result<DeployReport, VolumeError> {
+        let began = Instant::now();
+        let timeout = self.copy.timeout;
+        let bytes = self.converted(image)?;
+        let volume = self.copy.volume.clone();
+        let root = loop {
+            match self.look().await? {
+                VolumeLook { root: Some(root), .. } => break root,
+                VolumeLook { .. } if began.elapsed() < timeout => tokio::time::sleep(LOOK).await,
+                VolumeLook { .. } => return Err(VolumeError::NotThere { volume, timeout }),
+            }
+        };
+        // An old one says nothing of this image.
+        let before = self.look().await?.fail;
+        let path = root.join(self.copy.format.file_name());
+        let sink = self.sink.clone();
+        let to = path.clone();
+        let written = self.blocking(move || write(&to, &bytes, &sink)).await?;
+        let unflushed = written.map_err(|source| self.unwritten(&path, source, &root))?;
+        let mut was_away = false;
+        loop {
+            let seen = self.look().await?;
+            if let Some(text) = seen.fail.filter(|text| Some(text) != before.as_ref()) {
+                return Err(VolumeError::Refused { volume, text });
+            }
+            match (&seen.root, self.copy.format) {
+                (None, VolumeFormat::Uf2) => break,
+                (None, VolumeFormat::Hex | VolumeFormat::Bin) => was_away = true,
+                (Some(_), _) if !seen.holds_file => break,
+                (Some(_), _) => {}
+            }
+            if began.elapsed() >= timeout {
+                return Err(match (was_away && seen.root.is_none(), unflushed) {
+                    (true, _) => VolumeError::Away { volume, timeout },
+                    (false, Some(source)) => VolumeError::Unwritable { path, source },
+                    (false, None) => {
+                        let file = self.copy.format.file_name();
+                        VolumeError::Ignored { volume, file, timeout }
+                    }
+                });
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+        Ok(DeployReport {
+            method: "volume".to_owned(),
+            image: image.name.clone(),
+            sha256: image.sha256.clone(),
+            build_id: image.build_id.clone(),
+            bytes: image.payload_bytes,
+            duration_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+            ..DeployReport::default()
+        })
+    }
+
+    /// Returns the bytes of the file.
+    fn converted(&self, image: &Image) -> Result<Vec<u8>, VolumeError> {
+        let payload: Payload = read_image(image)?;
+        let kind = image.format.kind();
+        let as_it_is = || {
+            fs::read(&image.path)
+                .map_err(|source| NotMade::Unreadable { path: image.path.clone(), source })
+        };
+        Ok(match self.copy.format {
+            VolumeFormat::Hex if kind == ImageKind::Hex => as_it_is()?,
+            VolumeFormat::Bin if kind == ImageKind::Bin => as_it_is()?,
+            VolumeFormat::Hex => intel_hex_text(&payload).ok_or(NotMade::Wide)?.into_bytes(),
+            VolumeFormat::Bin => raw_binary(&payload).map_err(NotMade::Sparse)?,
+            VolumeFormat::Uf2 => uf2_blocks(&payload, self.copy.family).ok_or(NotMade::Wide)?,
+        })
+    }
+
+    /// Says why the file could not be written: a volume that a probe has made read-only says it in a
+    /// file of its own.
+    fn unwritten(&self, path: &Path, source: io::Error, root: &Path) -> VolumeError {
+        let volume = self.copy.volume.clone();
+        match short_text(&root.join(FAIL)) {
+            Some(text) if source.kind() == io::ErrorKind::ReadOnlyFilesystem => {
+                VolumeError::Refused { volume, text }
+            }
+            _ => VolumeError::Unwritable { path: path.to_owned(), source },
+        }
+    }
+
+    /// Looks at the volume.
+    async fn look(&self) -> Result<VolumeLook, VolumeError> {
+        let (copy, mounts, labels) = (self.copy.clone(), self.mounts.clone(), self.labels.clone());
+        self.blocking(move || {
+            let root = mount_point(&copy.volume, &mounts, &labels);
+            let at = |name: &str| root.as_ref().map(|root| root.join(name));
+            let holds_file = at(copy.format.file_name()).is_some_and(|file| file.exists());
+            let fail = at(FAIL).and_then(|file| short_text(&file));
+            VolumeLook { root, holds_file, fail }
+        })
+        .await
+    }
+
+    /// Does what may hang with the device on a thread of its own.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, VolumeError> {
+        let hung = || VolumeError::Hung { volume: self.copy.volume.clone() };
+        let work = tokio::task::spawn_blocking(work);
+        tokio::time::timeout(self.copy.timeout, work).await.map_err(|_| hung())?.map_err(|_| hung())
+    }
+}
+
+impl Flasher for VolumeFlasher {
+    fn deploy<'a>(
+        &'a mut self,
+        image: &'a Image,
+    ) -> BoxFuture<'a, Result<DeployReport, DriverError>> {
+        Box::pin(async { Ok(self.flash(image).await?) })
+    }
+}
+
+/// What a volume shows at one moment.
+struct VolumeLook {
+    /// Where it is mounted.
+    root: Option<PathBuf>,
+    /// Whether the copied file is on it.
+    holds_file: bool,
+    /// Its `FAIL.TXT`.
+    fail: Option<String>,
+}
+
+/// Writes the file. Returns the error of handing it to the device, if that failed: a boot loader may
+/// be gone by then because it has all of it.
+fn write(path: &Path, bytes: &[u8], sink: &SharedSink) -> io::Result<Option<io::Error>> {
+    let mut file = File::create(path)?;
+    let mut told = 0;
+    for (number, chunk) in bytes.chunks(CHUNK).enumerate() {
+        file.write_all(chunk)?;
+        let done = (number * CHUNK + chunk.len()) * 100 / bytes.len();
+        let percent = u8::try_from(done).unwrap_or(100);
+        if percent > told {
+            told = percent;
+            sink.event(BoardEvent::Deploying { percent });
+        }
+    }
+    Ok(file.sync_all().err())
+}
+
+/// Reads a short text of a volume; hostile, so bounded and on one line.
+fn short_text(path: &Path) -> Option<String> {
+    let mut bytes = Vec::new();
+    File::open(path).ok()?.take(MAX_TEXT).read_to_end(&mut bytes).ok()?;
+    let text = String::from_utf8_lossy(&bytes);
+    let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    Some(line.chars().take(300).collect())
+}
+
+/// Finds where a volume is mounted: a path is one, and a label is that of the mounted device, or the
+/// name of the folder that a desktop has mounted it at.
+fn mount_point(volume: &str, mounts: &Path, labels: &Path) -> Option<PathBuf> {
+    if volume.starts_with('/') {
+        return Some(PathBuf::from(volume)).filter(|path| path.is_dir());
+    }
+    let device = fs::canonicalize(labels.join(volume)).ok();
+    let text = fs::read_to_string(mounts).ok()?;
+    let mounted = |line: &str| {
+        // Six fields, further ones up to a dash, then type and source: proc_pid_mountinfo(5).
+        let (fields, source) = line.split_once(" - ")?;
+        let point = PathBuf::from(unescaped(fields.split(' ').nth(4)?));
+        let source = PathBuf::from(unescaped(source.split(' ').nth(1)?));
+        let by_device = device.as_ref() == Some(&source);
+        let by_name = source.starts_with("/dev") && point.file_name() == Some(volume.as_ref());
+        (by_device || by_name).then_some(point)
+    };
+    // What was mounted last covers what was before.
+    text.lines().rev().find_map(mounted)
+}
+
+/// Undoes the octal escapes of a mount table: a space is `\040`.
+fn unescaped(field: &str) -> String {
+    field.replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use jig_model::ConsoleName;
+    use jig_model::image::{BinAddress, ImageFormat};
+    use jig_model::protocol::{BoardSink, Transport};
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Told(Mutex<Vec<u8>>);
+
+    impl BoardSink for Told {
+        fn attach(&self, _console: &ConsoleName, _transport: Box<dyn Transport>) {}
+        fn drained(&self) -> BoxFuture<'_, ()> {
+            Box::pin(async {})
+        }
+        fn event(&self, event: BoardEvent) {
+            if let BoardEvent::Deploying { percent } = event {
+                self.0.lock().unwrap().push(percent);
+            }
+        }
+    }
+
+    /// A folder as a volume, and an image of 64 KiB.
+    fn volume(format: VolumeFormat) -> (tempfile::TempDir, VolumeFlasher, Image, Arc<Told>) {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("VOLUME");
+        fs::create_dir(&root).unwrap();
+        let path = dir.path().join("image.bin");
+        fs::write(&path, vec![7; 64 << 10]).unwrap();
+        let format_of_image = ImageFormat::Binary { address: BinAddress(0x1000_0000) };
+        let payload = Payload::read(format_of_image, &fs::read(&path).unwrap()).unwrap();
+        let image = Image {
+            name: "image.bin".to_owned(),
+            path,
+            format: format_of_image,
+            sha256: "ab".to_owned(),
+            payload_sha256: payload.sha256(),
+            payload_bytes: payload.len(),
+            payload_spans: payload.spans().collect(),
+            build_id: None,
+            announces: false,
+        };
+        let told = Arc::new(Told::default());
+        let copy = VolumeCopy {
+            volume: root.display().to_string(),
+            format,
+            family: Some(0xe48b_ff56),
+            timeout: Duration::from_secs(60),
+        };
+        let sink = Arc::clone(&told) as SharedSink;
+        let flasher = VolumeFlasher { copy, sink, mounts: "/none".into(), labels: "/none".into() };
+        (dir, flasher, image, told)
+    }
+
+    /// Does what a boot loader does once it has the whole file.
+    async fn once_it_is_whole(file: PathBuf, size: u64, work: impl FnOnce()) {
+        while fs::metadata(&file).map_or(0, |meta| meta.len()) < size {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        work();
+    }
+
+    #[tokio::test]
+    async fn a_boot_loader_has_taken_the_image_when_its_volume_goes() {
+        let (dir, flasher, image, told) = volume(VolumeFormat::Uf2);
+        let root = dir.path().join("VOLUME");
+        let gone = dir.path().join("GONE");
+        let leaves = once_it_is_whole(root.join("JIG.UF2"), 128 << 10, || {
+            fs::rename(&root, &gone).unwrap();
+        });
+        let (report, ()) = tokio::join!(flasher.flash(&image), leaves);
+        let report = report.unwrap();
+        assert_eq!(
+            (report.method.as_str(), report.bytes, report.verified),
+            ("volume", 64 << 10, false)
+        );
+        let blocks = fs::read(gone.join("JIG.UF2")).unwrap();
+        assert_eq!((blocks.len(), &blocks[..4]), (128 << 10, &b"UF2\n"[..]));
+        assert_eq!(told.0.lock().unwrap().last(), Some(&100));
+    }
+
+    #[tokio::test]
+    async fn a_probe_has_taken_the_image_when_it_is_back_without_the_file() {
+        let (dir, flasher, image, _) = volume(VolumeFormat::Hex);
+        let (root, away) = (dir.path().join("VOLUME"), dir.path().join("AWAY"));
+        // What an earlier image has left there says nothing of this one.
+        fs::write(root.join(FAIL), "error: old\r\ntype: target").unwrap();
+        let file = root.join("JIG.HEX");
+        let remounts = async {
+            once_it_is_whole(file.clone(), 150_000, || fs::rename(&root, &away).unwrap()).await;
+            fs::remove_file(away.join("JIG.HEX")).unwrap();
+            fs::remove_file(away.join(FAIL)).unwrap();
+            fs::rename(&away, &root).unwrap();
+        };
+        let (report, ()) = tokio::join!(flasher.flash(&image), remounts);
+        report.unwrap();
+        // This time it refuses the image.
+        let refuses = once_it_is_whole(file.clone(), 150_000, || {
+            fs::write(root.join(FAIL), "error: The hex file cannot be decoded.\r\ntype: user")
+                .unwrap();
+            fs::remove_file(&file).unwrap();
+        });
+        let (refused, ()) = tokio::join!(flasher.flash(&image), refuses);
+        let text = refused.unwrap_err().to_string();
+        assert!(
+            text.contains("has refused the image: \"error: The hex file cannot be decoded. type"),
+            "{text}"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_volume_that_is_not_there_or_does_nothing_has_flashed_nothing() {
+        let (dir, mut flasher, image, _) = volume(VolumeFormat::Bin);
+        flasher.copy.timeout = Duration::from_millis(200);
+        let error = flasher.flash(&image).await.unwrap_err();
+        assert!(error.to_string().contains("still holds JIG.BIN after 200ms"), "{error}");
+        flasher.copy.volume = "NOSUCH".to_owned();
+        let error = DriverError::from(flasher.flash(&image).await.unwrap_err());
+        assert!(
+            error.to_string().contains("udisksctl mount -b /dev/disk/by-label/NOSUCH"),
+            "{error}"
+        );
+        assert_eq!(error.cause, Cause::TargetUnresponsive);
+        // A file in its place cannot be written to.
+        flasher.copy.volume = dir.path().join("VOLUME").display().to_string();
+        fs::remove_file(dir.path().join("VOLUME/JIG.BIN")).unwrap();
+        fs::create_dir(dir.path().join("VOLUME/JIG.BIN")).unwrap();
+        let error = flasher.flash(&image).await.unwrap_err();
+        assert!(matches!(error, VolumeError::Unwritable { .. }), "{error}");
+    }
+
+    #[test]
+    fn a_label_is_found_in_the_mount_table() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mounts, labels) = (dir.path().join("mountinfo"), dir.path().join("by-label"));
+        fs::create_dir(&labels).unwrap();
+        let device = dir.path().join("sdb1");
+        fs::write(&device, "").unwrap();
+        std::os::unix::fs::symlink(&device, labels.join("RPI-RP2")).unwrap();
+        let device = fs::canonicalize(&device).unwrap();
+        let text = format!(
+            "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n\
+             40 22 8:17 / /media/a\\040b rw,nosuid shared:9 - vfat {} rw\n\
+             41 22 8:33 / /media/u/MICROBIT ro - vfat /dev/sdc rw\n\
+             42 22 0:5 / /media/u/FAKE rw - tmpfs tmpfs rw\n",
+            device.display()
+        );
+        fs::write(&mounts, text).unwrap();
+        let find = |label: &str| mount_point(label, &mounts, &labels);
+        assert_eq!(find("RPI-RP2"), Some("/media/a b".into()));
+        assert_eq!(find("MICROBIT"), Some("/media/u/MICROBIT".into()));
+        assert_eq!(find("FAKE"), None);
+        assert_eq!(find("OTHER"), None);
+        assert_eq!(find("/"), Some("/".into()));
+        assert_eq!(find("/no/such/folder"), None);
+    }
+}

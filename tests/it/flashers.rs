@@ -1,0 +1,206 @@
+//! Known flashers at places without a debug probe: real programs without a board, scripted ones with
+//! one.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use serde_json::Value;
+
+use crate::board::{Board, KIND, device, outlets};
+use crate::manifest::elf;
+use crate::workshop::{Ran, Slot, Workshop, ran, until};
+
+/// Writes a rig file of one place.
+fn rig(workshop: &Workshop, more: &str, flasher: &str, parts: &str) {
+    let place =
+        format!("[[place]]\nname = \"bare\"\nboard = \"{KIND}\"\nflasher = {flasher}\n{parts}");
+    workshop.write("rig.toml", format!("version = 1\n{more}{place}\n"));
+}
+
+/// Each program is asked to flash a board that is not there. What it says is known, and the user is
+/// told what to type next.
+#[test]
+fn real_programs_without_a_board_fail_in_words_that_are_known() {
+    let workshop = Workshop::new();
+    let image = elf(KIND, "unity-pass");
+    let port = "port = \"/dev/ttyJig9\"";
+    for (flasher, words) in [
+        (
+            format!("{{ preset = \"avrdude\", options = {{ part = \"m328p\" }}, {port} }}"),
+            ["avrdude: the serial port is not there", "jig discover"],
+        ),
+        (
+            format!("{{ preset = \"bossac\", {port} }}"),
+            ["bossac: no boot loader answers on the port", "press RESET twice"],
+        ),
+        (
+            "{ preset = \"dfu-util-stm32\" }".to_owned(),
+            ["dfu-util: no board is in its DFU boot loader", "dfu-util --list"],
+        ),
+        (
+            "{ preset = \"dfu-util\" }".to_owned(),
+            ["dfu-util: no board is in its DFU boot loader", "dfu-util --list"],
+        ),
+        (
+            "{ preset = \"st-flash\" }".to_owned(),
+            ["st-flash: the ST-Link is not there", "jig probes"],
+        ),
+        (
+            "{ preset = \"teensy\", options = { mcu = \"foo\" } }".to_owned(),
+            ["teensy_loader_cli: the option `mcu` names no board", "--list-mcus"],
+        ),
+        // It waits for a board without end.
+        (
+            "{ preset = \"teensy\", options = { mcu = \"TEENSY41\" }, idle_timeout = \"2s\" }"
+                .to_owned(),
+            ["teensy_loader_cli: the board is not in its boot loader", "press the button"],
+        ),
+    ] {
+        rig(&workshop, "", &flasher, "");
+        let failed = workshop.run(["flash", "-b", "bare", &image]);
+        failed.says(75, &words);
+        assert!(failed.err().contains("flasher-1.log"), "{failed}");
+    }
+}
+
+#[test]
+fn a_known_flasher_is_believed_by_what_it_says_and_what_runs() {
+    let _slot = Slot::take();
+    let workshop = Workshop::new();
+    let board = Board::new(&workshop, "one");
+    let web = outlets(&[&board]);
+    let socket = workshop.path("console");
+    board.on_a_socket(&socket);
+    let parts = format!(
+        "power = {{ device = \"pdu\", outlet = \"0\" }}\n[[place.console]]\nname = \"uart0\"\n\
+         unix = \"{}\"\n",
+        socket.display()
+    );
+    let flash = workshop.path("one.flash");
+    // Its last argument is the ELF file; what it does is in a file.
+    let doing = workshop.path("doing");
+    let program = format!(
+        "#!/bin/sh\nfor image in \"$@\"; do :; done\necho \"$@\" > {}\n. {}\n",
+        workshop.path("asked").display(),
+        doing.display()
+    );
+    let program = workshop.write("bin/espflash", program);
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let does = |what: &str| {
+        fs::write(&doing, what.replace("FLASH", &flash.display().to_string())).unwrap();
+    };
+    let more = device(&web);
+    rig(&workshop, &more, "{ preset = \"espflash\", options = { family = \"esp32\" } }", &parts);
+    let image = elf(KIND, "unity-pass");
+    let run = |verb: &[&str]| -> Ran {
+        let mut jig = workshop.jig(verb.iter().chain(&["-b", "bare", image.as_str()]));
+        let path = std::env::var("PATH").unwrap();
+        let folder = program.parent().unwrap().display();
+        ran(jig.env("PATH", format!("{folder}:{path}"))).unwrap()
+    };
+    let done = "echo '[INFO ] Flashing has completed!'";
+    does(&format!("echo \"$image\" > FLASH; echo 'Writing 50%'; {done}"));
+    board.flash(&elf(KIND, "unity-fail"));
+    run(&["run"]).says(0, &[]);
+    let asked = fs::read_to_string(workshop.path("asked")).unwrap();
+    assert!(asked.starts_with("flash --non-interactive --chip esp32 --baud 460800 "), "{asked}");
+    run(&["flash"]).says(0, &["flashing by espflash"]);
+    // It writes nothing, whatever it says: the other image runs, which is no pass.
+    board.flash(&elf(KIND, "unity-fail"));
+    does(done);
+    let lied = run(&["--json", "run", "--max-recoveries", "0"]);
+    assert_ne!(lied.code(), 0, "{lied}");
+    // It says nothing, so nothing was flashed, although its exit code is that of a success.
+    does("exit 0");
+    let silent = run(&["--json", "run", "--max-recoveries", "0"]);
+    silent.says(75, &[]);
+    let told: Value = silent.json().unwrap();
+    assert_eq!(told["verdict"]["cause"], "deploy_failed", "{silent}");
+    run(&["flash"]).says(75, &["no line says that it has flashed", "it said nothing"]);
+    // A known failure has a cause of its own.
+    does("echo 'Error: espflash::connection_failed' >&2; exit 1");
+    let silent = run(&["--json", "run", "--max-recoveries", "0"]);
+    silent.says(75, &[]);
+    assert_eq!(silent.json().unwrap()["verdict"]["cause"], "target_unresponsive", "{silent}");
+    // What it does not take, and where it is not installed.
+    let binary = workshop.write("app.bin", "firmware");
+    let binary = format!("{}@0x0", binary.display());
+    let flash = ["flash", "-b", "bare", &binary];
+    workshop.run(flash).says(75, &["espflash does not take a raw binary (preset esptool takes"]);
+    let flash = ["flash", "-b", "bare", &image];
+    workshop
+        .run(flash)
+        .says(75, &["espflash: it is not installed", "cargo install --locked espflash"]);
+}
+
+/// A folder stands for the volume of a debug probe, and a thread for the probe behind it.
+#[test]
+fn an_image_is_copied_to_a_volume_and_runs() {
+    let _slot = Slot::take();
+    let workshop = Workshop::new();
+    let board = Board::new(&workshop, "one");
+    let web = outlets(&[&board]);
+    let socket = workshop.path("console");
+    board.on_a_socket(&socket);
+    let parts = format!(
+        "power = {{ device = \"pdu\", outlet = \"0\" }}\n[[place.console]]\nname = \"uart0\"\n\
+         unix = \"{}\"\n",
+        socket.display()
+    );
+    let volume = workshop.path("VOLUME");
+    fs::create_dir(&volume).unwrap();
+    let flasher = format!("{{ volume = \"{}\", format = \"bin\" }}", volume.display());
+    rig(&workshop, &device(&web), &flasher, &parts);
+    let (image, flashed) = (elf(KIND, "unity-pass"), workshop.path("flashed.bin"));
+    let copied = volume.join("JIG.BIN");
+    // Jig writes an image of this size at once.
+    let taken = || until("the image", || fs::read(&copied).ok().filter(|bytes| !bytes.is_empty()));
+    let ran = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            fs::write(&flashed, taken()).unwrap();
+            board.flash(flashed.to_str().unwrap());
+            fs::remove_file(&copied).unwrap();
+        });
+        workshop.run(["run", "-b", "bare", &image])
+    });
+    ran.says(0, &[]);
+    let refused = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            taken();
+            fs::write(volume.join("FAIL.TXT"), "error: The target is locked.\r\n").unwrap();
+            fs::remove_file(&copied).unwrap();
+        });
+        workshop.run(["flash", "-b", "bare", &image])
+    });
+    refused.says(75, &["has refused the image: \"error: The target is locked.\""]);
+}
+
+#[test]
+fn flashers_are_listed_with_what_installs_them() {
+    let workshop = Workshop::new();
+    let listed = workshop.run(["--json", "flashers"]);
+    listed.says(0, &[]);
+    let told = listed.json().unwrap();
+    let one = |name: &str| {
+        let all = told["flashers"].as_array().unwrap();
+        all.iter().find(|flasher| flasher["name"] == name).unwrap().clone()
+    };
+    assert_eq!(one("avrdude")["install"], "sudo apt-get install avrdude");
+    assert!(one("avrdude")["installed"].as_str().unwrap().ends_with("/avrdude"), "{listed}");
+    assert_eq!(one("west")["install"], "pipx install west");
+    let listed = workshop.run(["flashers"]);
+    assert!(listed.says(0, &[]).out().contains("dfu-util"), "{listed}");
+    let shown = workshop.run(["flashers", "avrdude"]);
+    shown.says(0, &[]);
+    for words in
+        ["option     part: ", "(required)", "failure    ", "preset = \"avrdude\", options = { part"]
+    {
+        assert!(shown.out().contains(words), "{words}: {shown}");
+    }
+    let told = workshop.run(["--json", "flashers", "jlink"]).json().unwrap();
+    assert_eq!(told["script"][2], "loadfile \"{hex}\"");
+    assert!(told["failures"].as_array().unwrap().len() >= 3, "{told}");
+    workshop
+        .run(["flashers", "avrdud"])
+        .says(2, &["no flasher \"avrdud\"", "did you mean `avrdude`?"]);
+}
