@@ -7,8 +7,9 @@ use clap::{Args, ValueEnum};
 use jig_model::command::{Command, ShellCommand, ShellTask};
 use jig_model::shell::ShellWay;
 
-use super::common::{TargetArgs, duration};
+use super::common::duration;
 use super::ms;
+use super::target::TargetArgs;
 
 /// Arguments of `jig exec`.
 #[derive(Debug, Args)]

@@ -31,6 +31,7 @@ impl BoardProfile {
             deploy: None,
             boot_banner: None,
             allow_output: Vec::new(),
+            shell: None,
             stages: Vec::new(),
             faults: signatures.cloned().collect(),
             limits: Limits::default(),
