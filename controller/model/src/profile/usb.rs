@@ -71,7 +71,6 @@ pub(super) fn lower(raw: RawUsb) -> Option<OnboardUsb> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::profile::{BoardProfile, FaultSets};
 
     const BOARD: &str = "version = 1\nid = \"b\"\ntitle = \"B\"\narch = \"arm\"\n\
