@@ -139,7 +139,7 @@ pub(super) fn refusal(
                 refuses(&text[cut(part.start)..cut(part.end)])
             });
             let excused = spelled
-                || known.excused.iter().any(|part| within(part))
+                || known.excused.iter().any(within)
                 || known.read.contains(span.start)
                 || known.allowed.matches(text.as_bytes());
             if refuses(&text) && !excused {

@@ -109,6 +109,30 @@ async fn a_text_in_an_echo_is_neither_rejected_nor_counted() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_answer_that_refuses_what_was_sent_takes_a_pass() {
+    let sends = "{ power = 'cycle' }, { expect = ['> '] }, { send = 'tst' }";
+    let prompt = format!("{sends}, {{ expect = ['> $'] }}");
+    let wanted = format!("{sends}, {{ expect = ['Unknown command'] }}");
+    let refused = (Inconclusive, Cause::SuspiciousOutput);
+    let passed = (Pass, Cause::ExpectationsMet);
+    for (actions, before, answer, verdict) in [
+        (&prompt, "", "Unknown command 'tst'\r\n> ", refused),
+        (&prompt, "", "ERROR\r\n> ", refused),
+        (&prompt, "", "sh: tst: not found\r\n> ", refused),
+        (&prompt, "", "OK\r\n> ", passed),
+        (&prompt, "", "error: none\r\n> ", passed),
+        (&wanted, "", "Unknown command 'tst'\r\n> ", passed),
+        // What was printed before is no answer.
+        (&prompt, "Unknown command 'x'\r\n", "OK\r\n> ", passed),
+    ] {
+        let boot =
+            vec![print(before), print("> "), Beat::Input(3), print("tst\r\n"), print(answer)];
+        let bench = Bench::new(vec![boot]);
+        assert_eq!(bench.verdict(&plan(actions)).await, verdict, "{actions} {before} {answer}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_plan_that_asks_nothing_of_its_target_proves_nothing() {
     let hello = || vec![print("hello\n")];
     for (output, actions, verdict) in [
