@@ -224,7 +224,7 @@ impl MarkerReader {
         let front = &row[..row.len() - verdict.len()];
         let capital = verdict.iter().all(u8::is_ascii_uppercase);
         let is_pass = |word: &&str| word.as_bytes().eq_ignore_ascii_case(verdict);
-        let front = match denied(front).filter(|_| PASSES.iter().any(|word| is_pass(&word))) {
+        let front = match denied(front).filter(|_| PASSES.iter().any(&is_pass)) {
             Some(front) => front,
             None => {
                 let word = OTHER_VERDICTS.iter().find(|word| is_pass(word))?;
