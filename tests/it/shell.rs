@@ -288,7 +288,7 @@ fn exec_and_cp_are_as_if_they_ran_there() {
     assert_eq!(ran.out(), "");
     // A board without a shell: what to add.
     let ran = Workshop::new().run(["exec", "-b", "microbit", "--", "true"]);
-    ran.says(2, &["[place.shell]"]);
+    ran.says(3, &["[place.shell]"]);
 }
 
 #[test]

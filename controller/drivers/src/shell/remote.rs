@@ -136,17 +136,21 @@ impl SshShell {
         let program = program.to_owned();
         let until = Instant::now() + BACK;
         let mut answers = false;
+        // Each question fails by itself, so that the wait ends in time.
+        let ready_within = std::mem::take(&mut self.ready_within);
         while Instant::now() < until {
             if let Ok(now) = self.ask_boot_id().await {
                 answers = true;
                 // A system that goes down may answer until its network does.
                 if boot.as_ref().is_some_and(|boot| *boot != now) {
+                    self.ready_within = ready_within;
                     return ShellError::Rebooted { program };
                 }
                 break;
             }
             sleep(PAUSE).await;
         }
+        self.ready_within = ready_within;
         ShellError::Lost { program, answers, forwarded: self.is_forwarded(), source }
     }
 
