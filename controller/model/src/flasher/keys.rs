@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 
+use super::checks::{
+    arguments_are_sound, codes_are_sound, placeholders_are_known, progress_has_a_group,
+};
 use super::options::{OptionValue, OptionValues};
 use super::{FlasherPreset, FlasherPresets};
 use crate::document::{Findings, Located, did_you_mean};
 use crate::pattern::Pattern;
 use crate::profile::FlashCommand;
-use crate::profile::checks::{
-    arguments_are_sound, codes_are_sound, placeholders_are_known, progress_has_a_group,
-};
 
 /// Values that a board or a place gives to options.
 pub(crate) type RawOptions = BTreeMap<String, Located<OptionValue>>;

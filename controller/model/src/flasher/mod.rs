@@ -7,6 +7,7 @@
 //!
 //! Refuses to know a program by name: what is particular to one is data.
 
+mod checks;
 mod install;
 mod keys;
 mod known_failure;

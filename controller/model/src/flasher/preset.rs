@@ -1,10 +1,12 @@
 //! The presets, read and checked.
 
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 use std::time::Duration;
 
 use serde::Serialize;
 
+use super::checks::{arguments_are_sound, codes_are_sound, progress_has_a_group};
 use super::raw::{RawInstall, RawKnownFailure, RawPreset, RawPresets};
 use super::{InstallHint, KnownFailure};
 use crate::Cause;
@@ -12,7 +14,6 @@ use crate::Problems;
 use crate::document::{Findings, Located, document_schema, open};
 use crate::image::ImageKind;
 use crate::pattern::Pattern;
-use crate::profile::checks::{arguments_are_sound, codes_are_sound, progress_has_a_group, unique};
 use crate::profile::limits::WAIT_RANGE;
 use crate::profile::placeholder::is_name;
 use crate::profile::{DEPLOY_PLACEHOLDERS, FLASH_TIMEOUT, deploy_parts};
@@ -165,9 +166,27 @@ const CHECK: &str = "flasher::preset";
 
 fn check(presets: &[Located<RawPreset>], findings: &Findings) {
     let names = presets.iter().filter_map(|preset| preset.value.name.as_ref());
-    unique(CHECK, "flasher", names, |name| name, findings);
+    unique("flasher", names, findings);
     for preset in presets {
         check_one(&preset.value, findings);
+    }
+}
+
+/// Reports names that are no names or come twice.
+fn unique<'n>(
+    what: &str,
+    names: impl IntoIterator<Item = &'n Located<String>>,
+    findings: &Findings,
+) {
+    let mut seen = BTreeSet::new();
+    for name in names {
+        if !is_name(&name.value) {
+            let help = "use 1 to 64 of a-z, A-Z, 0-9, `.`, `_` and `-`, a letter or digit first";
+            findings.add(CHECK, name.at(), format!("this cannot name a {what}"), help);
+        } else if !seen.insert(name.value.as_str()) {
+            let message = format!("there are two {what} entries called {:?}", name.value);
+            findings.add(CHECK, name.at(), message, "give each a name of its own");
+        }
     }
 }
 
@@ -193,7 +212,7 @@ fn check_one(raw: &RawPreset, findings: &Findings) {
     }
     let options: Vec<_> = raw.option.iter().flat_map(|list| &list.value).collect();
     let named = options.iter().filter_map(|option| option.value.name.as_ref());
-    unique(CHECK, "option", named.clone(), |name| name, findings);
+    unique("option", named.clone(), findings);
     for name in named.clone().filter(|name| DEPLOY_PLACEHOLDERS.contains(&name.value.as_str())) {
         let message = format!("{{{}}} is a placeholder of every flasher", name.value);
         findings.add(CHECK, name.at(), message, "give the option another name");

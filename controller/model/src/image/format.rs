@@ -2,39 +2,9 @@
 
 use std::path::Path;
 
-use serde::Serialize;
-
 use super::elf::MAGIC;
+use super::kind::ImageKind;
 use super::{BinAddress, ImageError};
-use crate::document::Choice;
-
-/// Names the formats of image files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ImageKind {
-    /// ELF.
-    Elf,
-    /// Intel HEX.
-    Hex,
-    /// Bytes and nothing else.
-    Bin,
-}
-
-impl Choice for ImageKind {
-    const WHAT: &'static str = "format of images";
-    const CHOICES: &'static [(&'static str, Self)] =
-        &[("elf", Self::Elf), ("hex", Self::Hex), ("bin", Self::Bin)];
-}
-
-impl std::fmt::Display for ImageKind {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Elf => "an ELF file",
-            Self::Hex => "Intel HEX",
-            Self::Bin => "a raw binary",
-        })
-    }
-}
 
 /// How an image's file is to be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

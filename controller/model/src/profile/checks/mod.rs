@@ -14,9 +14,6 @@ use super::FaultSets;
 use super::raw::RawProfile;
 use crate::document::{Findings, Located};
 
-pub(crate) use deploy::{
-    arguments_are_sound, codes_are_sound, placeholders_are_known, progress_has_a_group,
-};
 pub(crate) use emulation::emulator_args;
 
 /// The profile under check.
@@ -88,7 +85,7 @@ pub(super) fn run(subject: &Subject<'_>) {
 }
 
 /// Reports names that are empty, unfit or come twice. `text` shows a name's text.
-pub(crate) fn unique<'n, T: 'n>(
+pub(super) fn unique<'n, T: 'n>(
     check: &'static str,
     what: &str,
     names: impl IntoIterator<Item = &'n Located<T>>,
