@@ -84,6 +84,7 @@ fn a_known_flasher_is_believed_by_what_it_says_and_what_runs() {
         workshop.path("asked").display(),
         doing.display()
     );
+    fs::create_dir(workshop.path("bin")).unwrap();
     let program = workshop.write("bin/espflash", program);
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     let does = |what: &str| {
