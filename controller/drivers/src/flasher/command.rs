@@ -202,8 +202,8 @@ impl CommandFlasher {
             program: self.program().to_owned(),
             cause: known.cause,
             why: known.why.clone(),
-            line,
-            help: known.help_for(port.as_deref(), serial.as_deref(), chip.as_deref()),
+            line: line.into(),
+            help: known.help_for(port.as_deref(), serial.as_deref(), chip.as_deref()).into(),
             log,
             source: Box::new(error),
         })

@@ -77,9 +77,9 @@ pub enum FlasherError {
         /// What has happened.
         why: String,
         /// The line that shows it.
-        line: String,
+        line: Box<str>,
         /// What to do next.
-        help: String,
+        help: Box<str>,
         /// Name of the file with its output.
         log: String,
         /// How it ended.

@@ -52,7 +52,7 @@ pub enum ShellError {
         forwarded: bool,
         /// Why.
         #[source]
-        source: SshError,
+        source: Box<SshError>,
     },
     /// The target rebooted in the middle.
     #[error("the target rebooted while it ran `{program}`")]
@@ -188,7 +188,7 @@ mod tests {
     fn lost(forwarded: bool) -> ShellError {
         let (program, answers) = ("x".to_owned(), false);
         let source = SshError::Refused { at: "b:22".to_owned() };
-        ShellError::Lost { program, answers, forwarded, source }
+        ShellError::Lost { program, answers, forwarded, source: Box::new(source) }
     }
 
     #[test]

@@ -106,14 +106,13 @@ fn short_enough(line: String, most: usize, shell: &'static str) -> Result<String
 /// Writes a command line for `cmd /c`.
 fn cmd_line(argv: &[String]) -> String {
     let line: Vec<String> = argv.iter().map(|arg| windows_argument(arg)).collect();
-    let escaped = line.join(" ").chars().fold(String::new(), |mut line, c| {
+    line.join(" ").chars().fold(String::new(), |mut line, c| {
         if "()%!^\"<>&|".contains(c) {
             line.push('^');
         }
         line.push(c);
         line
-    });
-    escaped
+    })
 }
 
 /// Quotes an argument by the rules of `CommandLineToArgvW`: backslashes are themselves, unless a quote

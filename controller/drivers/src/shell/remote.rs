@@ -151,7 +151,12 @@ impl SshShell {
             sleep(PAUSE).await;
         }
         self.ready_within = ready_within;
-        ShellError::Lost { program, answers, forwarded: self.is_forwarded(), source }
+        ShellError::Lost {
+            program,
+            answers,
+            forwarded: self.is_forwarded(),
+            source: Box::new(source),
+        }
     }
 
     async fn ask_boot_id(&mut self) -> Result<String, ShellError> {

@@ -63,6 +63,7 @@ impl std::fmt::Display for DeployMethod {
 /// How an image gets onto a board.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "method", rename_all = "kebab-case")]
+#[expect(clippy::large_enum_variant, reason = "there is one in a profile")]
 pub enum Deploy {
     /// A debug probe writes flash or RAM.
     Probe,
