@@ -142,7 +142,7 @@ pub enum RunEvent {
     Health(CheckReport),
     /// A command on the target ended.
     TargetCommand {
-        /// The argument list, secrets redacted.
+        /// The argument list, as the plan has it.
         argv: Vec<String>,
         /// How it ended.
         end: TargetCommandEnd,
@@ -166,7 +166,7 @@ pub enum RunEvent {
     },
     /// A host command wrote its output to an artefact.
     HostCommand {
-        /// The argument list, secrets redacted.
+        /// The argument list, as the plan has it.
         argv: Vec<String>,
         /// Exit code, if it ended by itself.
         code: Option<i32>,
