@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::PathBuf;
 
 use crate::manifest::{elf, repository};
 use crate::workshop::{Slot, Workshop, name_of};
@@ -12,17 +13,23 @@ fn boards_are_listed() {
     let text = workshop.run(["boards"]);
     text.says(0, &[]);
     let json = workshop.run(["boards", "--json"]).json().unwrap();
-    let names: BTreeSet<&str> = json["places"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|place| place["name"].as_str().unwrap())
-        .collect();
+    let names = |list: &str, key: &str| -> BTreeSet<String> {
+        let list = json[list].as_array().unwrap().iter();
+        list.map(|board| board[key].as_str().unwrap().to_owned()).collect()
+    };
     let profiles = fs::read_dir(repository().join("board-profiles")).unwrap();
-    let paths: Vec<_> = profiles.map(|entry| entry.unwrap().path()).collect();
-    let boards = paths.iter().filter_map(|path| name_of(path).strip_suffix(".toml"));
-    assert_eq!(names, boards.collect(), "every emulated board is a place");
-    assert!(names.iter().all(|name| text.out().contains(name)), "{text}");
+    let profiles = profiles.map(|entry| entry.unwrap().path());
+    let profiles = profiles.filter(|path| path.extension().is_some_and(|end| end == "toml"));
+    let profiles: Vec<_> = profiles.collect();
+    let is_emulated =
+        |path: &&PathBuf| fs::read_to_string(path).unwrap().contains("\n[emulation]\n");
+    let emulated: Vec<_> = profiles.iter().filter(is_emulated).cloned().collect();
+    let ids = |paths: &[PathBuf]| -> BTreeSet<String> {
+        paths.iter().map(|path| name_of(path).trim_end_matches(".toml").to_owned()).collect()
+    };
+    assert_eq!(names("places", "name"), ids(&emulated), "every emulated board is a place");
+    assert_eq!(names("profiles", "id"), ids(&profiles), "every board is known");
+    assert!(ids(&profiles).iter().all(|id| text.out().contains(id)), "{text}");
 }
 
 #[test]
