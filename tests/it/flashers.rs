@@ -63,19 +63,24 @@ fn real_programs_without_a_board_fail_in_words_that_are_known() {
     }
 }
 
+/// Puts a board's console on a socket; returns what a place says of that and of the outlet.
+fn outlet_and_console(workshop: &Workshop, board: &Board) -> String {
+    let socket = workshop.path("console");
+    board.on_a_socket(&socket);
+    format!(
+        "power = {{ device = \"pdu\", outlet = \"0\" }}\n[[place.console]]\nname = \"uart0\"\n\
+         unix = \"{}\"\n",
+        socket.display()
+    )
+}
+
 #[test]
 fn a_known_flasher_is_believed_by_what_it_says_and_what_runs() {
     let _slot = Slot::take();
     let workshop = Workshop::new();
     let board = Board::new(&workshop, "one");
     let web = outlets(&[&board]);
-    let socket = workshop.path("console");
-    board.on_a_socket(&socket);
-    let parts = format!(
-        "power = {{ device = \"pdu\", outlet = \"0\" }}\n[[place.console]]\nname = \"uart0\"\n\
-         unix = \"{}\"\n",
-        socket.display()
-    );
+    let parts = outlet_and_console(&workshop, &board);
     let flash = workshop.path("one.flash");
     // Its last argument is the ELF file; what it does is in a file.
     let doing = workshop.path("doing");
@@ -141,13 +146,7 @@ fn an_image_is_copied_to_a_volume_and_runs() {
     let workshop = Workshop::new();
     let board = Board::new(&workshop, "one");
     let web = outlets(&[&board]);
-    let socket = workshop.path("console");
-    board.on_a_socket(&socket);
-    let parts = format!(
-        "power = {{ device = \"pdu\", outlet = \"0\" }}\n[[place.console]]\nname = \"uart0\"\n\
-         unix = \"{}\"\n",
-        socket.display()
-    );
+    let parts = outlet_and_console(&workshop, &board);
     let volume = workshop.path("VOLUME");
     fs::create_dir(&volume).unwrap();
     let flasher = format!("{{ volume = \"{}\", format = \"bin\" }}", volume.display());

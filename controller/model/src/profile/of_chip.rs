@@ -1,4 +1,4 @@
-//! A board out of what is known of its chip: the profile that nobody has to write.
+//! The profile of a board that is only a chip, made of the description of that chip.
 //!
 //! # Design
 //! Only what the chip decides is in it. Which consoles a board has is said by its place: the serial

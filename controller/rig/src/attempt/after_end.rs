@@ -22,7 +22,7 @@ use std::path::Path;
 use jig_model::ConsoleName;
 use jig_model::plan::{ActionKind, Plan, PowerOp};
 
-use super::failed_results::{FoundLine, find_in_blocks, quotable, read_some};
+use super::failed_results::{FoundLine, find_in_blocks, lines_in, quotable, read_some};
 use crate::console::lines::MAX_LINE;
 use crate::console::{
     Follower, LogError, LogPaths, LogReader, PatternSet, RecordKind, is_cut_headline,
@@ -105,23 +105,13 @@ pub(super) fn suspicious_line(
 ) -> io::Result<Option<FoundLine>> {
     let start = range.start;
     find_in_blocks(log, range, |block, at| {
-        let mut from = 0;
-        while from < block.len() {
-            let len = memchr::memchr2(b'\n', b'\r', &block[from..]);
-            let end = len.map_or(block.len(), |len| from + len);
-            let span = at + from as u64..at + end as u64;
-            // The rules of lines are compiled for the first of them.
-            if from == end {
-                from = end + 1;
-                continue;
-            }
+        // The rules of lines are compiled for the first that is not empty.
+        for (span, line) in lines_in(block, at) {
             let is_known = known.iter().any(|k| k.start <= span.start && span.start < k.end);
-            let line = &block[from..end];
             let line = if span.start == start { without_count(line) } else { line };
             if let Some(text) = suspicious_text(line, allowed).filter(|_| !is_known) {
                 return Some((span, text));
             }
-            from = end + 1;
         }
         parity_lines(block).into_iter().find_map(|(place, text)| {
             let span = at + place.start as u64..at + place.end as u64;

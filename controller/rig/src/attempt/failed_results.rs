@@ -103,6 +103,16 @@ pub(super) fn find_in_blocks<T>(
     }
 }
 
+/// Lists the lines of a block that begins at an offset, without empty ones.
+pub(super) fn lines_in(block: &[u8], at: u64) -> impl Iterator<Item = (Range<u64>, &[u8])> {
+    let mut from = 0;
+    let ends = memchr::memchr2_iter(b'\n', b'\r', block).chain([block.len()]);
+    let spans = ends.map(move |end| std::mem::replace(&mut from, end + 1)..end);
+    spans
+        .filter(|span| !span.is_empty())
+        .map(move |span| (at + span.start as u64..at + span.end as u64, &block[span]))
+}
+
 /// Returns the first line within a range of a log that says that a test failed, or that the
 /// firmware crashed within its report.
 pub(super) fn failed_result(

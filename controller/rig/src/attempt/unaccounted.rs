@@ -1,16 +1,16 @@
 //! Finds output that nothing accounts for, for plans that are strict.
 //!
 //! # Design
-//! Words tell a failure only where somebody knows them, and each firmware has its own. So a strict plan
-//! turns the question around: a line is accounted for if a report consists of it, if the plan spells it
-//! out, if a crash that the firmware expected consists of it, or if it is allowed. What is left of a line
-//! then must be without letters and digits: rules and empty lines say nothing.
+//! The rules for failed results recognise words, and a firmware may use others. A strict plan needs no
+//! words: a line is accounted for if it is part of a report or of a crash that the firmware expected, if
+//! the plan spells it out, or if it is allowed. Text beside a spelled part counts, unless it has neither
+//! letters nor digits.
 
 use std::fs::File;
 use std::io;
 use std::ops::Range;
 
-use super::failed_results::{FoundLine, KnownLines, find_in_blocks, quotable};
+use super::failed_results::{FoundLine, KnownLines, find_in_blocks, lines_in, quotable};
 use crate::console::{parity_lines, readable, writes_over};
 
 /// Returns the first line within a range of a log that nothing accounts for.
@@ -20,17 +20,8 @@ pub(super) fn unaccounted_line(
     known: &KnownLines<'_>,
 ) -> io::Result<Option<FoundLine>> {
     find_in_blocks(log, range, |block, at| {
-        let mut from = 0;
-        while from < block.len() {
-            let len = memchr::memchr2(b'\n', b'\r', &block[from..]);
-            let end = len.map_or(block.len(), |len| from + len);
-            let span = at + from as u64..at + end as u64;
-            if let Some(text) = unaccounted(&block[from..end], &span, known) {
-                return Some((span, text));
-            }
-            from = end + 1;
-        }
-        None
+        lines_in(block, at)
+            .find_map(|(span, line)| Some((span.clone(), unaccounted(line, &span, known)?)))
     })
 }
 
@@ -38,7 +29,7 @@ fn unaccounted(line: &[u8], span: &Range<u64>, known: &KnownLines<'_>) -> Option
     // A reader of the terminal sees something else than the report has read.
     let read = known.read.contains(span.start) && !writes_over(line);
     let excused = |part: &Range<u64>| part.start <= span.start && span.end <= part.end;
-    if line.is_empty() || read || known.excused.iter().any(excused) {
+    if read || known.excused.iter().any(excused) {
         return None;
     }
     let mut rest = line.to_vec();

@@ -1,9 +1,8 @@
 //! Commands by a serial console: typed as a person would, with ends that cannot be mistaken.
 //!
 //! # Design
-//! *A command stands between two lines of Jig*, of which the second has its status. Both hold a text that
-//! nobody can guess, and neither is in what the console repeats of the input, where the text stands in
-//! two parts. So neither the command's output nor its echo is taken for an end.
+//! *A command stands between two lines of Jig*, of which the second has its status. Both hold a random
+//! text, which is typed in two parts, so that the echo of the input does not hold it. So neither the command's output nor its echo is taken for an end.
 //!
 //! *Only plain lines are typed.* A shell edits its line: a tab completes, a long line is cut. What is
 //! longer than a line, or holds other characters, goes into a variable as Base64, piece by piece.
@@ -56,7 +55,7 @@ struct ScriptOutcome {
     output: Range<u64>,
 }
 
-/// Returns a text that no target can guess.
+/// Returns a random text of 128 bits.
 fn token() -> String {
     let mut text = String::new();
     for _ in 0..2 {
