@@ -44,9 +44,14 @@ pub(crate) fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-fn folder() -> PathBuf {
+/// Returns a folder of the target folder, where set-up and `cargo xtask fixtures` put what they make.
+pub(crate) fn in_target(name: &str) -> PathBuf {
     // Cargo's folder for temporary files of tests lies in the target folder.
-    Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("fixtures")
+    Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name(name)
+}
+
+fn folder() -> PathBuf {
+    in_target("fixtures")
 }
 
 /// Reads what was built.

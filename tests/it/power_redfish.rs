@@ -3,7 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddrV4, TcpStream};
 
-use crate::manifest::repository;
+use crate::manifest::in_target;
 use crate::power_lab::{Asked, Lab, Simulator, Web, free_address, json_answer, until_listens};
 use crate::workshop::DEADLINE;
 
@@ -115,7 +115,7 @@ fn state_of(address: SocketAddrV4) -> String {
 
 #[test]
 fn a_redfish_emulator_of_the_field_switches_late() {
-    let python = repository().join("target/simulators/bin/python");
+    let python = in_target("simulators").join("bin/python");
     if !python.with_file_name("sushy-emulator").exists() {
         eprintln!("no Redfish emulator (cargo xtask setup): nothing was tested against it");
         return;

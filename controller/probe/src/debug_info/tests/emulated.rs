@@ -60,11 +60,19 @@ pub(crate) const RISCV: Machine = Machine {
     ram: (0x8010_0000, 0x1000),
 };
 
+/// Returns the folder that cargo builds into; `cargo xtask fixtures` keeps its images there.
+fn target_dir() -> PathBuf {
+    let configured = std::env::var_os("CARGO_TARGET_DIR").filter(|dir| !dir.is_empty());
+    configured.map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target"),
+        |dir| std::path::absolute(&dir).unwrap_or_else(|_| dir.into()),
+    )
+}
+
 /// Returns the path of a fixture's image.
 pub(crate) fn fixture(machine: Machine, name: &str) -> PathBuf {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/fixtures");
     let board = if machine.kind == CoreKind::Riscv32 { "riscv32-virt" } else { machine.name };
-    let path = root.join(board).join(format!("{name}.elf"));
+    let path = target_dir().join("fixtures").join(board).join(format!("{name}.elf"));
     assert!(path.exists(), "{} is missing: cargo xtask fixtures", path.display());
     path
 }

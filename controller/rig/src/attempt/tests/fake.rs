@@ -156,6 +156,8 @@ impl Call {
 #[derive(Clone)]
 pub(crate) struct Bench {
     pub(crate) profile: String,
+    /// The fault signatures that the profile does not have of its own.
+    pub(crate) faults: Arc<FaultSets>,
     /// What happens at each boot that is asked for; nothing beyond the last.
     pub(crate) boots: Vec<Vec<Beat>>,
     /// Whether a boot is played to its end before the driver says that the power is on.
@@ -207,6 +209,7 @@ impl Bench {
     pub(crate) fn new(boots: Vec<Vec<Beat>>) -> Self {
         Self {
             profile: PROFILE.to_owned(),
+            faults: Arc::new(no_faults()),
             boots,
             at_once: false,
             deaf: false,
@@ -235,8 +238,7 @@ impl Bench {
     }
 
     pub(crate) fn profile(&self) -> Arc<BoardProfile> {
-        let sets = FaultSets::parse(std::iter::empty()).unwrap_or_else(|p| panic!("{}", p[0]));
-        let parsed = BoardProfile::parse("fake.toml", &self.profile, &sets);
+        let parsed = BoardProfile::parse("fake.toml", &self.profile, &self.faults);
         Arc::new(parsed.unwrap_or_else(|problems| panic!("{problems}")))
     }
 
@@ -264,6 +266,15 @@ impl Bench {
         plan: &str,
         factory: &dyn DriverFactory,
     ) -> Result<AttemptEnd, AttemptError> {
+        self.perform_parsed(live, &parse(plan), factory).await
+    }
+
+    pub(crate) async fn perform_parsed(
+        &self,
+        live: &LiveRun,
+        plan: &Plan,
+        factory: &dyn DriverFactory,
+    ) -> Result<AttemptEnd, AttemptError> {
         let image = Image {
             name: "app.elf".to_owned(),
             path: "app.elf".into(),
@@ -279,7 +290,7 @@ impl Bench {
             attempt: 1,
             profile: self.profile(),
             place: &Arc::new(self.place.clone()),
-            plan: &parse(plan),
+            plan,
             images: &BTreeMap::from([(None, image)]),
             factory,
             host: self,
@@ -291,7 +302,7 @@ impl Bench {
             ledger: Arc::new(NoLedger),
             cancel: self.cancel.clone(),
             again: self.again,
-            patterns: Arc::new(RunPatterns::new(self.profile(), parse(plan).reject)),
+            patterns: Arc::new(RunPatterns::new(self.profile(), plan.reject.clone())),
             opened: &|console, handle| {
                 self.seen.handles.lock().unwrap().push(handle.clone());
                 if self.unreadable {
@@ -312,6 +323,10 @@ impl Bench {
     pub(crate) async fn cause(&self, plan: &str) -> Cause {
         self.verdict(plan).await.1
     }
+}
+
+fn no_faults() -> FaultSets {
+    FaultSets::parse(std::iter::empty()).unwrap_or_else(|problems| panic!("{}", problems[0]))
 }
 
 /// Returns an emulated place.

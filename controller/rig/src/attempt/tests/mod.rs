@@ -2,6 +2,7 @@
 
 mod actions;
 mod after_end;
+mod corpus;
 mod ending;
 mod excused;
 mod expected;
