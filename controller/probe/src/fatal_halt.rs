@@ -52,6 +52,17 @@ const FATAL: &[(&str, &[&str])] = &[
     ("embOS", &["OS_Error"]),
     ("STM32Cube", &["Error_Handler", "_Error_Handler", "assert_failed"]),
     ("C", &["abort", "__assert_func", "__assert_fail", "__aeabi_assert", "__stack_chk_fail"]),
+    (
+        "C++",
+        &[
+            "__cxa_pure_virtual",
+            "_ZSt9terminatev",
+            "terminate",
+            "_ZN9__gnu_cxx27__verbose_terminate_handlerEv",
+            "__verbose_terminate_handler",
+        ],
+    ),
+    ("nRF5 SDK", &["app_error_fault_handler", "app_error_handler_bare"]),
     ("Rust", &["rust_begin_unwind"]),
     ("others", &["panic", "kernel_panic", "k_panic"]),
 ];

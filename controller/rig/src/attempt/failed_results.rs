@@ -15,7 +15,7 @@ use std::io::{self, ErrorKind};
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 
-use crate::console::lines::MAX_LINE;
+use crate::console::lines::{MAX_LINE, control_strings};
 use crate::console::{
     BESIDE, PatternSet, candidate, counts_failure, failed_in_list, may_fail_in_list, names_failure,
     parity_lines, pieces, readable, refusal_candidate, refuses, tells_crash, tells_failure,
@@ -245,6 +245,10 @@ fn failed_row(
 
 fn failure(line: &[u8], span: &Range<u64>, known: &KnownLines<'_>) -> Option<String> {
     let excused = |text: &Range<u64>| text.start < span.end && span.start < text.end;
+    // No report is read from what a terminal does not show, and a title has no results.
+    if let Some(hidden) = control_strings(line).find_map(|text| failure_in(text, false, known)) {
+        return Some(hidden);
+    }
     // A reader of the terminal sees something else than the report has read.
     let read = known.read.contains(span.start) && !writes_over(line);
     if read || known.excused.iter().any(excused) {

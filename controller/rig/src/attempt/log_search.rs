@@ -17,6 +17,7 @@ use tokio::task::spawn_blocking;
 use super::after_end::{captured_at, captured_behind, cut_headline, suspicious_line};
 use super::awaited_line::{AwaitedLine, distinct_pattern};
 use super::begins_again::{BootOutput, EndOf};
+use super::begun_runs::begun_run;
 use super::drain::{complete_line, shows_line};
 use super::error::AttemptError;
 use super::failed_results::{FoundLine, KnownLines, failed_result, quoted, refusal};
@@ -367,7 +368,10 @@ impl LogSearch {
     ) -> Result<Option<ByteRange>, AttemptError> {
         self.find_unknown(console, allowed, |log, judged, known| {
             let sent = self.sent.get(&console.file).map(|&at| at.max(judged.start)..judged.end);
-            let failed = failed_result(log, judged, known)?;
+            let failed = match failed_result(log, judged.clone(), known)? {
+                None => begun_run(log, judged, known)?,
+                failed => failed,
+            };
             match sent.filter(|_| failed.is_none()) {
                 Some(answers) => refusal(log, answers, known),
                 None => Ok(failed),

@@ -22,6 +22,7 @@ mod after_end;
 mod asked_of_target;
 mod awaited_line;
 mod begins_again;
+mod begun_runs;
 mod board;
 mod board_timeout;
 mod bound;

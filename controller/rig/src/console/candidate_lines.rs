@@ -9,7 +9,7 @@ use super::scan::searched_once;
 use super::{
     crash_evidence, error_codes, failed_result, fallback_boot, foreign_verdict, framework_lines,
     readable, required_value, result_lists, result_rows, runner_ends, structured_counts,
-    unit_verdicts, verdict_phrases,
+    test_subject, unit_verdicts, verdict_phrases,
 };
 
 /// Text without which no line tells of a failed result or of a crash. Text in another form is looked
@@ -29,6 +29,7 @@ static CANDIDATE: LazyLock<Option<Regex>> = LazyLock::new(|| {
         required_value::HINTS,
         runner_ends::HINTS,
         structured_counts::HINTS,
+        test_subject::HINTS,
         unit_verdicts::HINTS,
         verdict_phrases::HINTS,
         readable::HINTS,

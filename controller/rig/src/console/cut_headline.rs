@@ -59,6 +59,9 @@ const COMMON: &[&str] = &[
     "mem",
 ];
 
+/// Marks in front of a headline that make its first word enough.
+const MARKS: &[&str] = &["***", "!!!", "###", "+++", ">>>"];
+
 /// Last words of failed results.
 const VERDICTS: &[&str] = &["FAILURE", "FAILED", "failure", "failed", "Failure", "Failed"];
 
@@ -157,7 +160,16 @@ pub(crate) fn is_cut_headline(line: &str) -> bool {
     }
     let texts = std::iter::successors(Some(line), |text| without_context(text, false));
     let mut texts = texts.take(1 + MAX_PREFIXES);
-    texts.any(|text| begins_headline(text.trim_start_matches(|c: char| !c.is_ascii_alphabetic())))
+    texts.any(|text| {
+        let words = text.trim_start_matches(|c: char| !c.is_ascii_alphabetic());
+        let marked = MARKS.iter().any(|mark| text.trim_ascii_start().starts_with(mark));
+        begins_headline(words) || marked && is_first_word(words)
+    })
+}
+
+/// Tells whether a text is the first word of a headline, which other lines begin with, too.
+fn is_first_word(text: &str) -> bool {
+    COMMON.contains(&text.trim_ascii_end().to_ascii_lowercase().as_str())
 }
 
 fn is_cut_result(line: &str) -> bool {

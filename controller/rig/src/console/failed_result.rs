@@ -23,6 +23,7 @@ use super::result_rows::is_failed_row;
 use super::runner_ends::ends_runner_badly;
 use super::signatures::broken_off;
 use super::structured_counts::{is_failed_count, labelled_failures};
+use super::test_subject::finds_fault;
 use super::unit_verdicts::{is_unit_verdict, lists_none};
 use super::verdict_phrases::is_failed_phrase;
 use super::words::{Word, listed, names_test, number, words};
@@ -146,6 +147,7 @@ pub(crate) fn tells_failure(line: &str) -> bool {
             || is_failed_code(report.text)
             || is_failed_count(report.text, is_whole(text, line))
             || ends_runner_badly(report.text)
+            || finds_fault(report.text)
             || is_foreign_verdict(report.text)
             || misses_requirement(report.text)
             || tells_fallback(report.text)

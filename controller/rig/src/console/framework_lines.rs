@@ -151,6 +151,11 @@ const PATTERNS: &[&str] = &[
     r"^ERROR: Invalid counter value\(s\)\.",
     r"^\w+: ERROR - .*\bstalled\b",
     r"^!{4,} stopping after [1-9]\d* failures? !{4,}$",
+    // Android's instrumentation, Linux' torture tests, fio, RTEMS
+    r"^INSTRUMENTATION_STATUS_CODE: -[12]$",
+    r"-torture:(?: ?---)? ?End of test: (?:FAILURE|\w+_HOTPLUG)\b",
+    r"\berr= ?0*[1-9]\d* \(file:",
+    r"^\S+: ?\d+ \w+ != RTEMS_SUCCESSFUL",
     // An assertion with its place
     r"^ASSERT(?:ION)?: ?\S+ ?@ ?[\w./-]+\.(?:c|h|cc|cpp|cxx|hpp|S|rs|ino)[,:] ?\d+",
     r"^ASSERT(?:ION)?(?: FAILED)?:? +[\w./-]+\.(?:c|h|cc|cpp|cxx|hpp|S|rs|ino):\d+(?:$|:? \()",
@@ -159,7 +164,7 @@ const PATTERNS: &[&str] = &[
 
 /// Text of which one stands in each line that a pattern matches, unless a word of results does.
 /// Such a line is rare, since looking at it costs a microsecond.
-pub(super) const HINTS: &str = r#"(?-i:# Looks like |# No tests |# Tests were run but|UNEXPECTED SUCC|!!!! |node down: |DATA RACE| data race\(s\)|XPASS|UNRESOLVED|KPASS|UNEXPECTEDPASS|INTERRUPT |Dubious, |Unexpected Pass: |# of un|TRY [0-9]+ |Synthesis: |ASSERT|CHECK\(|EXPECT\(|REQUIRE\(|VERIFY\(|Traceback|Sanitizer: |kmemleak: |Segmentation f|Illegal ins|\*\*\*(?:Exception|Not|Bad|Could)|output mismatch|leaked too much|UVM_FATAL|NO STATUS|SIG[A-Z]+ \[|LAVA_SIGNAL_TEST(?:CASE|RAISE)|: assertion|: exp |: [0-9]+ exception|, [0-9]+ exception|exceeded time limit|NO TESTS RAN|No tests |No test cases matched|Ran 0 tests|contains no tests|memory leaks!|eak\(s\) found|overrun detected|try faulted|NOT correct!|multiple suites|bailing)|exit status [1-9]|\./[^ :]*: no(?:t found| such)"#;
+pub(super) const HINTS: &str = r#"(?-i:# Looks like |# No tests |# Tests were run but|UNEXPECTED SUCC|!!!! |node down: |DATA RACE| data race\(s\)|XPASS|UNRESOLVED|KPASS|UNEXPECTEDPASS|INTERRUPT |Dubious, |Unexpected Pass: |# of un|TRY [0-9]+ |Synthesis: |ASSERT|CHECK\(|EXPECT\(|REQUIRE\(|VERIFY\(|Traceback|Sanitizer: |kmemleak: |Segmentation f|Illegal ins|\*\*\*(?:Exception|Not|Bad|Could)|output mismatch|leaked too much|UVM_FATAL|NO STATUS|SIG[A-Z]+ \[|LAVA_SIGNAL_TEST(?:CASE|RAISE)|: assertion|: exp |: [0-9]+ exception|, [0-9]+ exception|exceeded time limit|NO TESTS RAN|No tests |No test cases matched|Ran 0 tests|contains no tests|memory leaks!|eak\(s\) found|overrun detected|try faulted|NOT correct!|multiple suites|bailing|INSTRUMENTATION_STATUS_CODE: -|_HOTPLUG|err= ?[1-9]|!= RTEMS_)|exit status [1-9]|\./[^ :]*: no(?:t found| such)"#;
 
 static FAILURES: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let ascii = syntax::Config::new().unicode(false).utf8(false);

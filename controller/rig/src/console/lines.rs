@@ -364,6 +364,21 @@ pub(crate) fn hides_text(bytes: &[u8]) -> bool {
     false
 }
 
+/// Lists what stands in the control strings of a line: no terminal shows it.
+pub(crate) fn control_strings(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        loop {
+            let at = memchr::memchr(0x1b, rest)?;
+            let (sequence, behind) = rest[at..].split_at(sequence_len(&rest[at..]));
+            rest = behind;
+            if let [_, b']' | b'P' | b'^' | b'_' | b'X', body @ ..] = sequence {
+                return Some(body.split(|&b| ends_string(b)).next().unwrap_or_default());
+            }
+        }
+    })
+}
+
 /// Tells whether a byte ends a control string, or breaks it off.
 fn ends_string(byte: u8) -> bool {
     matches!(byte, 0x07 | 0x1b | CAN | SUB)
@@ -683,6 +698,18 @@ mod tests {
         ] {
             assert_eq!(lossy(&plain(from.as_bytes())), to, "{from:?}");
             assert_eq!(lossy(&plain_rows(from.as_bytes())), rows, "{from:?}");
+        }
+    }
+
+    #[test]
+    fn control_strings_are_listed_wherever_they_stand() {
+        for (bytes, strings) in [
+            (&b"a\x1bPnot ok 2\x1b\\b\x1b]0;t\x07"[..], &[&b"not ok 2"[..], b"0;t"][..]),
+            (b"\x1bXx\x1b[31my\x1b_z", &[b"x", b"z"]),
+            (b"\x1b[31mok\x1b", &[]),
+            (b"", &[]),
+        ] {
+            assert_eq!(control_strings(bytes).collect::<Vec<_>>(), strings, "{bytes:?}");
         }
     }
 

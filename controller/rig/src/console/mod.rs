@@ -53,6 +53,7 @@ mod structured_counts;
 mod supervision;
 mod suspicion;
 mod tail;
+mod test_subject;
 #[cfg(test)]
 pub(crate) mod test_transport;
 mod unit_verdicts;

@@ -9,7 +9,7 @@ use super::lines::{lossy, plain_rows};
 use super::screen_rows::overprinted;
 
 /// Text in which the letters of a word do not stand beside each other: a colour changes between them.
-pub(super) const HINTS: &str = r"[a-z](?:(?:\x1b\[|\x9b)[0-9;:]*m)+[a-z]";
+pub(super) const HINTS: &str = r"[a-z](?:(?:\x1b\[|\x9b)[0-9;:]*m)+[a-z]|\x7f";
 
 /// Reads the bytes of a line as text without control sequences, in plain letters where they are
 /// meant. The text of a line that moves the cursor to another row, or writes over its own text, has
@@ -57,7 +57,8 @@ fn in_plain_letters(clean: Cow<'_, [u8]>) -> Cow<'_, str> {
             | '\u{202f}'
             | '\u{205f}'
             | '\u{3000}' => text.push(' '),
-            '\u{ad}'
+            '\u{7f}'
+            | '\u{ad}'
             | '\u{200b}'..='\u{200f}'
             | '\u{202a}'..='\u{202e}'
             | '\u{2060}'..='\u{2069}'

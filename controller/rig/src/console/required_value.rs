@@ -28,7 +28,7 @@ const FORMS: &[(Miss, &str)] = &[
     ),
     (
         Miss::Differs,
-        r"^(?:crc|checksum|hash|digest|sum|signature|value|result|output|state|data)(?: ?\w+)? (?:got|actual|found|read|computed):? (VALUE)[,;]? +(?:but )?(?:expected|wanted):? (VALUE)[.!]?$",
+        r"^(?:kat [\w-]+|crc|checksum|hash|digest|sum|signature|value|result|output|state|data)(?: ?\w+)?:? (?:got|actual|found|read|computed):? (VALUE)[,;]? +(?:but )?(?:expected|wanted|want):? (VALUE)[.!]?$",
     ),
     // `latency max 900 us > 500 us limit`
     (
@@ -68,7 +68,7 @@ const PARTS: &[(&str, &str)] = &[
 ];
 
 /// Text of which one stands in each such line, or in the second line of a pair.
-pub(super) const HINTS: &str = r"\b(?:should|must be|ought to|instead of|differs from|actual|computed|limit|minimum|maximum|required|need|at least|at most|target|budget|allowed|threshold|spec)\b|[(\[](?:m(?:in|ax)\b|[<>])|[<>]=? ?-?[0-9]";
+pub(super) const HINTS: &str = r"\b(?:should|must be|ought to|instead of|differs from|actual|want|computed|limit|minimum|maximum|required|need|at least|at most|target|budget|allowed|threshold|spec)\b|[(\[](?:m(?:in|ax)\b|[<>])|[<>]=? ?-?[0-9]";
 
 /// How a value misses the one that is required.
 #[derive(Debug, Clone, Copy)]

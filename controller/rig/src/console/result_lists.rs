@@ -17,7 +17,7 @@ use super::yaml_results::{is_failed_state, may_be_failed_state};
 
 /// Text of which one stands in each failed row and in each head of a table, unless a word of results
 /// does.
-pub(super) const HINTS: &str = r"\b(?:ok|good|correct|valid) ?[:=] ?[0-9]+ ?(?:/|of)|[^a-z]bad[^a-z]|\bng\b|\b(?:tests|checks|cases|vectors|points|channels) (?:ok|good|correct)\b|[0-9] (?:good|correct)\b|\b(?:matched|verified) [0-9]";
+pub(super) const HINTS: &str = r"\b(?:ok|good|correct|valid) ?[:=] ?[0-9]+ ?(?:/|of)|[^a-z]bad[^a-z]|\bng\b|\b(?:tests|checks|cases|vectors|points|channels) (?:ok|good|correct)\b|[0-9] (?:good|correct)\b|\b(?:matched|verified) [0-9]|\b(?:dead|missing|stuck|faulty|corrupt)\b|(?-i:[ ,;|:][FX](?:[\r\n,;| ]|$))|rate:? [0-9]";
 
 /// Lines that are looked at in front of a line and behind it.
 pub(crate) const BESIDE: usize = 16;
@@ -32,7 +32,11 @@ const APART: usize = 3;
 const PASSED: &str = "pass passed passes ok okay good success successful succeeded correct";
 const FAILED: &str = "fail failed fails failure nok ng ko bad error err incorrect";
 /// Verdicts in capitals only.
-const STOPPED: &str = "timeout crash crashed abort aborted hang hung";
+const STOPPED: &str = "\
+    timeout crash crashed abort aborted hang hung dead missing broken mismatch corrupt stuck faulty \
+    wrong";
+/// Verdicts of one letter, in capitals.
+const LETTERS: [(&str, bool); 3] = [("P", true), ("F", false), ("X", false)];
 /// Words of a pass that no log has in such a place.
 const TESTED: &str = "pass passed correct";
 /// Words that are also the level of a log.
@@ -247,6 +251,9 @@ fn verdict_row(text: &str) -> Option<Row<'_>> {
 
 /// Tells of a word whether it is a passed or a failed verdict, and one of tests alone.
 fn verdict(word: &str) -> Option<(bool, bool)> {
+    if let Some((_, passed)) = LETTERS.iter().find(|(letter, _)| *letter == word) {
+        return Some((*passed, false));
+    }
     let small = word.to_ascii_lowercase();
     let passed = listed(PASSED, &small);
     let failed = listed(FAILED, &small) || is_capital(word) && listed(STOPPED, &small);
@@ -509,8 +516,9 @@ fn good_share(text: &str) -> Option<Share<'_>> {
     let word = |at: usize| words.get(at).map_or("", |word| word.text.as_str());
     let first = (0..words.len()).find(|&at| number(at).is_some())?;
     let some = number(first)?;
-    let rate = first == 2 && listed("success pass", word(0)) && word(1) == "rate";
-    if rate && words.len() == 3 && words[2].after.trim_ascii() == "%" {
+    let rate = first == 2 && listed("success pass", word(0)) && word(1) == "rate"
+        || first == 1 && word(0) == "success";
+    if rate && words.len() == first + 1 && words[first].after.trim_ascii() == "%" {
         return Some(Share { label: word_before(text), some, whole: 100 });
     }
     let whole = if words.get(first + 1)?.before.trim_ascii() == "/" {
@@ -546,7 +554,8 @@ fn labelled_share(text: &str) -> Option<Share<'_>> {
     let (last, front) = words.split_last()?;
     let several = front.last().is_none_or(|word| word.text.ends_with('s'));
     let good = listed("ok good correct valid", &last.text)
-        || front.is_empty() && matches!(last.text.as_str(), "score");
+        || front.is_empty() && matches!(last.text.as_str(), "score")
+        || front.len() == 1 && last.text == "rate" && listed("success pass", &front[0].text);
     let short = front.len() <= NAME_WORDS && good && several;
     Some(Share {
         label: Some(label).filter(|_| short)?,

@@ -43,6 +43,7 @@ const EVENTS: &str = "\
 
 /// Neighbours that make a line suspicious: a first word, and its second words.
 const PAIRS: &[(&str, &str)] = &[
+    ("mesh", "error"),
     ("stack", "overflow overflowed underflow dump canary error corrupted"),
     ("canary", "overwritten damaged corrupted destroyed violated"),
     ("guard", "overwritten damaged corrupted destroyed violated"),
@@ -82,6 +83,26 @@ const PAIRS: &[(&str, &str)] = &[
     ("mpu", "violation"),
     ("thread", "died"),
     ("system", "halted"),
+];
+
+/// Phrases that systems and languages print when a program or the machine has come to its end.
+const ENDS: &[&str] = &[
+    "(most recent call last)",
+    "BEGIN CORE DUMP",
+    "HAB_FAILURE",
+    "no RM attachment (",
+    "Internal Errors 0x",
+    "bad syscall #",
+    "page allocation failure",
+    "EXT4-fs error",
+    "UBIFS error",
+    "Kernel pid terminated",
+    "=ERROR REPORT====",
+    "=CRASH REPORT====",
+    "(RuntimeError)",
+    "(NoMethodError)",
+    "Script Error:",
+    "MPY: soft reboot",
 ];
 
 /// Neighbours of a crash word that name a part of the machine and no event.
@@ -176,7 +197,8 @@ pub(crate) fn is_suspicious(line: &str) -> bool {
     let words = words(text);
     // It is also printed at each start, for information.
     let image = !calm && text.starts_with("ELF file SHA");
-    if image || dumps_registers(&words) || dumps_state(text) {
+    let ended = ENDS.iter().any(|phrase| text.contains(phrase));
+    if image || ended || dumps_registers(&words) || dumps_state(text) {
         return true;
     }
     if is_in_list(text) {
@@ -245,14 +267,18 @@ fn announces_suite(words: &[Word<'_>]) -> bool {
     announced && share && !words.iter().any(ended)
 }
 
-/// `Error: x`, `FATAL: x`, `*** Fatal error`, but not `error: 0` and `Error: none`.
+/// `Error: x`, `FATAL: x`, `*** Fatal error`, `ERROR - x`, but not `error: 0` and `Error: none`.
 fn heads_error(text: &str) -> bool {
     let words = words(text);
     let Some(first) = words.first() else { return false };
     let next = words.get(1);
     let named = matches!(first.text.as_str(), "error" | "fatal");
     let headed = next.is_none_or(|next| next.before.trim_start().starts_with([':', '!', ']']));
-    named && headed && !denied(&words, 0)
+    // `IntQ ERROR - tick count 25000`, of FreeRTOS' demonstrations.
+    let told = words.iter().zip(words.iter().skip(1)).take(2).any(|(word, next)| {
+        word.raw == "ERROR" && next.before == " - " && word.before.trim().is_empty()
+    });
+    (named && headed || told) && !denied(&words, 0)
 }
 
 /// A choice of ESP-IDF's test menu, and a command with its help: `(1)  "panic" [heap]`,
@@ -385,6 +411,7 @@ fn denied(words: &[Word<'_>], at: usize) -> bool {
         let is_value = |word: &Word<'_>| word.text.starts_with(|c: char| c.is_ascii_digit());
         words[index].text == "expected"
             && (words.get(index + 1).is_some_and(is_value) && is_value(&words[index - 1])
+                || words.get(index + 1).is_some_and(|next| listed("eq ne lt le gt ge", &next.text))
                 || words[index + 1..].iter().any(|word| listed("got was actual but", &word.text)))
     };
     let well =
@@ -478,7 +505,9 @@ fn fails(words: &[Word<'_>]) -> bool {
         "spec",
         "specs",
     ];
-    let about_tests = || words.iter().any(|word| TESTS.contains(&word.text.as_str()));
+    let checks = |word: &str| word.ends_with("_check") || word.ends_with("_assert");
+    let about_tests =
+        || words.iter().any(|word| TESTS.contains(&word.text.as_str()) || checks(&word.text));
     words.iter().enumerate().take(12).any(|(at, word)| {
         let next = words.get(at + 1);
         // `Fail-safe relay`, and the titles of a table: `Passed Failed Inactive`.

@@ -47,6 +47,7 @@ const PHRASES: &[&str] = &[
     r"(?i-u)^\[ ?(?:fail|failed|nok|not ok) ?\] NAME$",
     r"(?i-u)^(?:[-*+]|\d{1,2}[.)]) +NAME ?: ?(?:fail|failed|nok|not ok)[.!]*$",
     r"^NAME ?(?:JOINT)?NOT (?:OK|PASSED|GOOD)DETAIL",
+    r"^NAME ?(?:=>|->|\.{2,}) ?(?:KO|NG|NOK)[.!]*$",
     // Another language
     r"^\W*FOREIGN\W*$",
     r"^[^:]{1,40}JOINTFOREIGNDETAIL",
@@ -96,7 +97,6 @@ const WHOLE: &[&str] = &[
     r"(?i-u)^rc ?= ?-?0*[1-9]\d*$",
     r"(?i-u)^(?:return value|exit) ?[:=]? ?-?0*[1-9]\d*$",
     r"(?i-u)^(?:read-?back|compare|verify) (?:mismatch|failed)(?: at 0x[0-9a-f]+)?[.!]*$",
-    r"^NAME ?(?:=>|->|\.{2,}) ?(?:KO|NG|NOK)[.!]*$",
     r"^NAMEJOINT(?:TIMEOUT|TIMED OUT)[.!]*$",
     r"^[\w-]+: timed out[.!]*$",
     r"(?i-u)^\W*(?:not (?:ok|passed|successful)|unsuccessful)\W*$",
