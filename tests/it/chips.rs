@@ -165,3 +165,64 @@ fn an_attached_board_is_proposed_as_a_place_and_its_obstacles_are_named() {
     assert!(there.out().contains("console uart0"), "{there}");
     workshop.run(["doctor", "-b", "nowhere"]).says(2, &["no place \"nowhere\""]);
 }
+
+/// Returns the rig file that is proposed where one serial port is attached.
+fn proposed(vendor: &str, product: &str, serial: &str) -> String {
+    let workshop = Workshop::new();
+    let root = workshop.path("machine");
+    let usb = "sys/devices/usb1/1-3";
+    tree(
+        &root,
+        &[
+            (&format!("{usb}/idVendor"), vendor),
+            (&format!("{usb}/idProduct"), product),
+            (&format!("{usb}/serial"), serial),
+            (&format!("{usb}/product"), "A \u{1b}[31mprobe\u{202e}\n[[place]]\nname = \"x\"\n"),
+            (&format!("{usb}/1-3:1.0/bInterfaceNumber"), "00\n"),
+            (&format!("{usb}/1-3:1.0/ttyACM0/dev"), "166:0\n"),
+        ],
+        &[("sys/class/tty/ttyACM0/device", "../../../devices/usb1/1-3/1-3:1.0/ttyACM0")],
+    );
+    let (sys, dev) = (root.join("sys"), root.join("dev"));
+    let roots = ["--sysfs", sys.to_str().unwrap(), "--dev", dev.to_str().unwrap()];
+    let found = workshop.run([&["discover"][..], &roots].concat());
+    found.says(0, &[]);
+    let text = found.out();
+    // Whatever a device calls itself, what is proposed is a rig file.
+    workshop.write("rig.toml", &text);
+    workshop.run(["profile", "check", "rig.toml"]).says(0, &[]);
+    assert!(!text.contains(['\u{1b}', '\u{202e}']), "{text:?}");
+    text
+}
+
+#[test]
+fn a_board_is_certain_only_where_its_device_is_its_own() {
+    let certain = |text: &str, board: &str| text.contains(&format!("\nboard = \"{board}\"  # "));
+    for (vendor, product, serial, board) in [
+        ("1366\n", "1015\n", "000683234364\n", "nrf52840dk"),
+        ("1366\n", "1051\n", "000960115021\n", "nrf5340dk"),
+        ("1366\n", "1015\n", "000960012345\n", "nrf9160dk"),
+        ("0d28\n", "0204\n", "0229000012345\n", "mimxrt1060-evk"),
+        ("0d28\n", "0204\n", "9904360258824e45\n", "microbit-v2"),
+        ("03eb\n", "2157\n", "ATML1\n", "arduino-zero"),
+    ] {
+        let text = proposed(vendor, product, serial);
+        assert!(certain(&text, board), "{board}: {text}");
+        // The port is that of a probe, which no list shows.
+        assert!(text.contains("\nprobe = { selector = \""), "{board}: {text}");
+    }
+    // A J-Link of later kits or sold alone, the probe of every Xplained Pro, a DAPLink of a board
+    // without a profile, and a serial port of any Teensy.
+    for (vendor, product, serial, candidate) in [
+        ("1366\n", "1051\n", "001050234191\n", "nrf5340dk"),
+        ("03eb\n", "2111\n", "ATML2130\n", "samd21-xpro"),
+        ("1fc9\n", "0090\n", "ABC\n", "lpc55s69-evk"),
+        ("16c0\n", "0483\n", "123\n", "teensy41"),
+        ("0d28\n", "0204\n", "0415\n", ""),
+    ] {
+        let text = proposed(vendor, product, serial);
+        assert!(text.contains("\n#board = \"\""), "{text}");
+        assert_eq!(text.contains("\n# May be: "), !candidate.is_empty(), "{text}");
+        assert!(text.contains(candidate) && !text.contains("\n[[place]]"), "{text}");
+    }
+}

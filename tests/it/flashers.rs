@@ -204,3 +204,110 @@ fn flashers_are_listed_with_what_installs_them() {
         .run(["flashers", "avrdud"])
         .says(2, &["no flasher \"avrdud\"", "did you mean `avrdude`?"]);
 }
+
+/// A boot loader with UF2 takes its volume away once it has each block.
+fn leaves_when_it_has_all(root: &std::path::Path, gone: &std::path::Path) {
+    until("the last block", || {
+        let blocks = fs::read(root.join("JIG.UF2")).ok()?;
+        let wanted = u32::from_le_bytes(blocks.get(24..28)?.try_into().ok()?);
+        (blocks.len() == wanted as usize * 512).then_some(())
+    });
+    fs::rename(root, gone).unwrap();
+}
+
+#[test]
+fn a_profile_names_the_volume_of_its_boards_and_a_place_another_one() {
+    let workshop = Workshop::new();
+    let (root, other) = (workshop.path("VOLUME"), workshop.path("OTHER"));
+    fs::create_dir(workshop.path("board-profiles")).unwrap();
+    let profile = format!(
+        "version = 1\nid = \"own\"\ntitle = \"A board with UF2\"\narch = \"arm\"\nmemory = [\n\
+         {{ name = \"flash\", kind = \"flash\", start = 0x0, size = \"256K\" }},\n\
+         {{ name = \"ram\", kind = \"ram\", start = 0x2000_0000, size = \"16K\" }}]\n\
+         console = [{{ name = \"uart0\", kind = \"uart\" }}]\n[deploy]\nmethod = \"volume\"\n\
+         volume = \"{}\"\nfamily = 7\ntimeout = \"30s\"\n",
+        root.display()
+    );
+    workshop.write("board-profiles/own.toml", profile);
+    let place = |name: &str, more: &str| {
+        format!(
+            "[[place]]\nname = \"{name}\"\nboard = \"own\"\nreset = {{ command = [\"true\"] }}\n{more}"
+        )
+    };
+    let flasher = format!("flasher = {{ volume = \"{}\" }}\n", other.display());
+    let rig = format!("version = 1\n{}{}", place("one", ""), place("two", &flasher));
+    workshop.write("rig.toml", rig);
+    workshop.run(["profile", "check", "board-profiles/own.toml", "rig.toml"]).says(0, &[]);
+    let image = elf(KIND, "unity-pass");
+    for (name, volume) in [("one", &root), ("two", &other)] {
+        fs::create_dir(volume).unwrap();
+        let gone = workshop.path(&format!("gone-{name}"));
+        let flashed = std::thread::scope(|scope| {
+            scope.spawn(|| leaves_when_it_has_all(volume, &gone));
+            workshop.run(["--json", "flash", "-b", name, &image])
+        });
+        flashed.says(0, &[]);
+        assert_eq!(flashed.json().unwrap()["report"]["method"], "volume", "{flashed}");
+        // The family that the profile says is in each block, whichever volume it is.
+        let blocks = fs::read(gone.join("JIG.UF2")).unwrap();
+        assert!(blocks.chunks(512).all(|block| block[28..32] == [7, 0, 0, 0]), "{name}");
+    }
+    // Neither volume is there any more, and no program has said anything.
+    let text = fs::read_to_string(workshop.path("rig.toml")).unwrap();
+    let soon = format!("{{ volume = \"{}\", timeout = \"100ms\" }}", other.display());
+    let old = format!("{{ volume = \"{}\" }}", other.display());
+    workshop.write("rig.toml", text.replace(&old, &soon));
+    let absent = workshop.run(["flash", "-b", "two", &image]);
+    absent.says(75, &["is not mounted after 100ms", "sudo mount DEVICE"]);
+    assert!(!absent.err().contains("its output is in"), "{absent}");
+}
+
+/// Makes an ELF file with a segment of 64 bytes at each address.
+fn elf_at(machine: u16, addresses: &[u32]) -> Vec<u8> {
+    let count = u16::try_from(addresses.len()).unwrap();
+    let mut file = b"\x7fELF\x01\x01\x01\0\0\0\0\0\0\0\0\0".to_vec();
+    for half in [2, machine] {
+        file.extend(half.to_le_bytes());
+    }
+    for word in [1, addresses[0], 52, 0, 0] {
+        file.extend(word.to_le_bytes());
+    }
+    for half in [52, 32, count, 0, 0, 0] {
+        file.extend(half.to_le_bytes());
+    }
+    let data = 52 + 32 * u32::from(count);
+    for (number, &address) in (0..).zip(addresses) {
+        for word in [1, data + 64 * number, address, address, 64, 64, 5, 4] {
+            file.extend(word.to_le_bytes());
+        }
+    }
+    file.resize(file.len() + 64 * addresses.len(), 0x55);
+    file
+}
+
+#[test]
+fn programs_of_esp_boards_are_taken_by_the_flasher_that_takes_elf_files() {
+    let workshop = Workshop::new();
+    let (riscv, xtensa) = (243, 94);
+    for (board, machine, addresses) in [
+        ("esp32-c3-devkitm", riscv, &[0x4037_c000, 0x3c00_0020, 0x4200_0020, 0x3fc8_0000][..]),
+        ("esp32-c6-devkitc", riscv, &[0x4080_0000, 0x4200_0020]),
+        ("esp32-devkitc", xtensa, &[0x4008_0000, 0x3f40_0020, 0x400d_0020, 0x3ffb_0000]),
+        ("esp32-s3-devkitc", xtensa, &[0x4037_4000, 0x3c00_0020, 0x4200_0020, 0x3fc9_0000]),
+    ] {
+        let image = workshop.write("app.elf", elf_at(machine, addresses));
+        let flash = |flasher: &str| {
+            let console = "console = [{ name = \"uart0\", tty = \"/dev/ttyJig9\" }]\n";
+            let place =
+                format!("[[place]]\nname = \"esp\"\nboard = \"{board}\"\n{flasher}{console}");
+            workshop.write("rig.toml", format!("version = 1\n{place}"));
+            let mut jig = workshop.jig(["flash", "-b", "esp", image.to_str().unwrap()]);
+            ran(jig.env("PATH", "/nonexistent")).unwrap()
+        };
+        // The program is the next thing that is missing.
+        let by_elf = flash("flasher = { preset = \"espflash\" }\n");
+        by_elf.says(75, &["espflash: it is not installed", "cargo install --locked espflash"]);
+        assert!(!by_elf.err().contains("its output is in"), "{by_elf}");
+        flash("").says(75, &["app.bin@0x10000", "preset espflash takes ELF files"]);
+    }
+}

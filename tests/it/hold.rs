@@ -80,7 +80,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    fn begin(command: &mut std::process::Command) -> Self {
+    pub(crate) fn begin(command: &mut std::process::Command) -> Self {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = Started::of(command);
         let keys = process.child().stdin.take();

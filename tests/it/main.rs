@@ -15,6 +15,7 @@ mod access;
 mod bad_input;
 mod board;
 mod capture_service;
+mod chip_verbs;
 mod chips;
 mod ci;
 mod cli;

@@ -198,6 +198,8 @@ impl CliCommand {
             Self::Console(args) => &args.target,
             Self::Hold(args) => &args.target,
             Self::Recover(args) => &args.target,
+            Self::Exec(args) => &args.target,
+            Self::Cp(args) => &args.target,
             Self::Flash(args) => &args.at.target,
             Self::Erase(args) => &args.at.target,
             Self::Reset(args) => &args.at.target,

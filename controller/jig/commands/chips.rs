@@ -22,7 +22,8 @@ pub(crate) fn chips(screen: &Screen, args: &ChipsArgs) -> Result<u8, Failure> {
         return Ok(exit::PASS);
     }
     if found.is_empty() {
-        let words = format!("no chip fits {:?}", one_line(&pattern));
+        let shown: String = pattern.chars().take(60).collect();
+        let words = format!("no chip fits {shown:?}");
         return Err(Failure::new(Fault::Usage, words).help("try fewer letters: jig chips f411"));
     }
     screen.out(&table(&found).text(screen.out_paint()));

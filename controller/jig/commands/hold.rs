@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jig_model::command::{Command, CommandEvent, EventSink, HoldCommand, Reply};
-use jig_model::{ConsoleName, PlaceName, exit};
+use jig_model::{ConsoleName, exit};
 use serde_json::json;
 
 use super::execute::{execute, unexpected};
@@ -17,8 +17,11 @@ use crate::render::{FlashView, Screen, one_line};
 /// `{"event":"ended","place","why"}` each time its power is gone.
 pub(crate) fn hold(common: &Common, screen: &Screen, args: HoldArgs) -> Result<u8, Failure> {
     let HoldArgs { target, image, wait } = args;
+    let named = target.chip.as_ref().and_then(|chip| chip.selector.as_deref());
+    let probe = named.map_or_else(String::new, |probe| format!(" --probe {}", typed(probe)));
     let command = Command::Hold(HoldCommand { place: target.board, image, wait_ms: ms(wait) });
-    let view = Arc::new(HoldEvents { screen: screen.clone(), flash: FlashView::new(screen) });
+    let view =
+        Arc::new(HoldEvents { screen: screen.clone(), flash: FlashView::new(screen), probe });
     let events = Arc::clone(&view);
     let reply = execute(&OpenRig::open(common)?, command, events);
     view.flash.clear();
@@ -32,6 +35,8 @@ pub(crate) fn hold(common: &Common, screen: &Screen, args: HoldArgs) -> Result<u
 struct HoldEvents {
     screen: Screen,
     flash: FlashView,
+    /// What names the probe of the board in the commands that are told, where it has to be named.
+    probe: String,
 }
 
 impl EventSink for HoldEvents {
@@ -47,22 +52,32 @@ impl EventSink for HoldEvents {
             }
             CommandEvent::Held { place, consoles, debug } => {
                 self.flash.clear();
-                tell(screen, &place, &consoles, debug);
+                tell(screen, &format!("{place}{}", self.probe), &consoles, debug);
             }
             CommandEvent::HeldBoardEnded { place, why } if screen.json() => {
                 screen.out_json(&json!({ "event": "ended", "place": place, "why": why }));
             }
             CommandEvent::HeldBoardEnded { place, why } => {
                 screen.out(&one_line(&format!("{place} has no power any more: {why}")));
-                screen.say(&format!("start it again: jig reset -b {place}"));
+                screen.say(&format!("start it again: jig reset -b {place}{}", self.probe));
             }
             other => screen.event(other),
         }
     }
 }
 
-fn tell(screen: &Screen, place: &PlaceName, consoles: &[ConsoleName], debug: bool) {
-    screen.out(&format!("holding {place}; in other terminals:"));
+/// Returns a selector as it is typed in a shell.
+fn typed(selector: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || ":_./-@+".contains(c);
+    match selector.chars().all(plain) {
+        true => selector.to_owned(),
+        false => format!("'{}'", one_line(&selector.replace('\'', "'\\''"))),
+    }
+}
+
+fn tell(screen: &Screen, place: &str, consoles: &[ConsoleName], debug: bool) {
+    let name = place.split(' ').next().unwrap_or_default();
+    screen.out(&format!("holding {name}; in other terminals:"));
     for (number, console) in consoles.iter().enumerate() {
         let option = if number == 0 { String::new() } else { format!(" --console {console}") };
         screen.out(&format!("  jig console -b {place}{option}"));

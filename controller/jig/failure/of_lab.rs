@@ -46,8 +46,13 @@ impl From<CatalogueError> for Failure {
             CatalogueError::UnknownChip(unknown) => failure.help(unknown.help()),
             CatalogueError::NoProbe => failure.help("attach one, then see: jig probes, jig doctor"),
             CatalogueError::Probes(selectors) => {
-                let first = selectors.first().map_or("VID:PID:SERIAL", String::as_str);
-                failure.help(format!("name one: --probe {first}"))
+                let unique = |one: &&String| selectors.iter().filter(|s| s == one).count() == 1;
+                match selectors.iter().find(unique) {
+                    Some(one) => failure.help(format!("name one: --probe {one}")),
+                    None => failure.help(
+                        "no serial number tells them apart: unplug all but one (jig probes shows ports)",
+                    ),
+                }
             }
             CatalogueError::ProbeOfPlace { place, .. } => {
                 failure.help(format!("use the place: -b {place}"))
@@ -373,5 +378,18 @@ mod tests {
         let rig_file = Some("rig.toml".into());
         let help = Failure::from(CatalogueError::UnknownPlace { unknown, rig_file }).help.unwrap();
         assert!(help.contains("no place has that name: add a [[place]] to rig.toml"), "{help}");
+    }
+
+    #[test]
+    fn a_probe_is_named_only_where_the_name_means_one() {
+        let help = |selectors: &[&str]| {
+            let selectors = selectors.iter().map(|&one| one.to_owned()).collect();
+            Failure::from(CatalogueError::Probes(selectors)).help.unwrap()
+        };
+        assert_eq!(
+            help(&["0483:3748", "0483:3748", "1366:1015:7"]),
+            "name one: --probe 1366:1015:7"
+        );
+        assert!(help(&["0483:3748", "0483:3748"]).contains("unplug all but one"));
     }
 }

@@ -91,7 +91,12 @@ impl From<ProbeCommandError> for Failure {
                 evidence.display()
             )),
             ProbeCommandError::Flasher { evidence, .. } => {
-                failure.help(format!("its output is in {}", evidence.display()))
+                // One that did not start has printed nothing.
+                let log = std::fs::metadata(evidence.join("flasher-1.log"));
+                match log.is_ok_and(|log| log.len() > 0) {
+                    true => failure.help(format!("its output is in {}", evidence.display())),
+                    false => failure,
+                }
             }
             ProbeCommandError::NothingToBoot(place) => {
                 failure.help(format!("jig hold -b {place} --image APP.elf"))
@@ -129,7 +134,9 @@ impl From<ProbeCommandError> for Failure {
 fn help(error: &ProbeError, place: &PlaceName) -> Option<String> {
     Some(match error {
         ProbeError::NotFound { .. } | ProbeError::Ambiguous { .. } => {
-            "list them with `jig probes`, then name one with --probe VID:PID:SERIAL".to_owned()
+            "list them with `jig probes`, then name one with --probe VID:PID:SERIAL; of two alike \
+             without serial numbers, unplug one"
+                .to_owned()
         }
         ProbeError::Held { .. } => "stop that program, or wait for it with --wait 30s".to_owned(),
         ProbeError::UnknownChip { .. } => {

@@ -123,7 +123,13 @@ impl Catalogue {
 
     /// Finds a place and its board, with the consoles that it has there.
     pub fn place(&self, name: &PlaceName) -> Result<(Place, Arc<BoardProfile>), CatalogueError> {
-        let place = self.visible_place(name).map_err(|unknown| {
+        let place = self.visible_place(name).map_err(|mut unknown| {
+            if name.chip().is_some() {
+                unknown.help =
+                    "verbs with --chip make a place of a chip by themselves; for others add \
+                                one to the rig file, `board = \"chip:NAME\"`: jig discover"
+                        .to_owned();
+            }
             let is_board = self.profiles.keys().any(|board| board.as_str() == name.as_str());
             let rig_file = self.rig_files.first().filter(|_| is_board).cloned();
             CatalogueError::UnknownPlace { unknown, rig_file }

@@ -234,7 +234,13 @@ impl Lab {
 
     /// Opens the notes of health for a place. They are a convenience: without them runs go on,
     /// and `jig health` says what is wrong with them.
+    ///
+    /// A chip on a probe has none: its name says nothing of the probe, so the next command of the name may
+    /// be about another board.
     fn health_of(&self, place: &Place) -> Option<HealthStore> {
+        if place.name.chip().is_some() {
+            return None;
+        }
         match self.health_store() {
             Ok(store) => Some(store.with_policy(health_policy(place))),
             Err(error) => {

@@ -43,7 +43,8 @@ pub enum VolumeError {
     /// The volume is not mounted.
     #[error(
         "volume {volume} is not mounted after {timeout:?} (start the boot loader, or plug the probe in; \
-         without a desktop, mount it: udisksctl mount -b /dev/disk/by-label/{volume})"
+         without a desktop, mount it: {})",
+        mount_command(volume)
     )]
     NotThere {
         /// The volume.
@@ -84,7 +85,8 @@ pub enum VolumeError {
     /// The volume went away and did not come back.
     #[error(
         "volume {volume} took the image and did not come back within {timeout:?} (is it mounted by \
-         itself? try: udisksctl mount -b /dev/disk/by-label/{volume})"
+         itself? try: {})",
+        mount_command(volume)
     )]
     Away {
         /// The volume.
@@ -98,6 +100,14 @@ pub enum VolumeError {
         /// The volume.
         volume: String,
     },
+}
+
+/// Returns the command that mounts a volume; of a folder only the user knows the device.
+fn mount_command(volume: &str) -> String {
+    match volume.starts_with('/') {
+        true => format!("lsblk -f shows the device; sudo mount DEVICE {volume}"),
+        false => format!("udisksctl mount -b /dev/disk/by-label/{volume}"),
+    }
 }
 
 impl From<VolumeError> for DriverError {
@@ -140,7 +150,8 @@ impl VolumeFlasher {
                 VolumeLook { .. } => return Err(VolumeError::NotThere { volume, timeout }),
             }
         };
-        // An old one says nothing of this image.
+        // An old one says nothing of this image until the probe has taken the file: one that is there
+        // then is of this image, though it may say the same.
         let before = self.look().await?.fail;
         let path = root.join(self.copy.format.file_name());
         let sink = self.sink.clone();
@@ -150,7 +161,8 @@ impl VolumeFlasher {
         let mut was_away = false;
         loop {
             let seen = self.look().await?;
-            if let Some(text) = seen.fail.filter(|text| Some(text) != before.as_ref()) {
+            let taken = was_away || !seen.holds_file;
+            if let Some(text) = seen.fail.filter(|text| taken || Some(text) != before.as_ref()) {
                 return Err(VolumeError::Refused { volume, text });
             }
             match (&seen.root, self.copy.format) {
@@ -412,11 +424,18 @@ mod tests {
             fs::remove_file(&file).unwrap();
         });
         let (refused, ()) = tokio::join!(flasher.flash(&image), refuses);
+        let said = "has refused the image: \"error: The hex file cannot be decoded. type";
         let text = refused.unwrap_err().to_string();
-        assert!(
-            text.contains("has refused the image: \"error: The hex file cannot be decoded. type"),
-            "{text}"
-        );
+        assert!(text.contains(said), "{text}");
+        // And once more, for the same reason: the text that was there before is there again.
+        let remounts = once_it_is_whole(file.clone(), 150_000, || {
+            fs::rename(&root, &away).unwrap();
+            fs::remove_file(away.join("JIG.HEX")).unwrap();
+            fs::rename(&away, &root).unwrap();
+        });
+        let (refused, ()) = tokio::join!(flasher.flash(&image), remounts);
+        let text = refused.unwrap_err().to_string();
+        assert!(text.contains(said), "{text}");
     }
 
     #[tokio::test]
@@ -432,6 +451,9 @@ mod tests {
             "{error}"
         );
         assert_eq!(error.cause, Cause::TargetUnresponsive);
+        flasher.copy.volume = dir.path().join("ABSENT").display().to_string();
+        let error = flasher.flash(&image).await.unwrap_err();
+        assert!(error.to_string().contains("sudo mount DEVICE /"), "{error}");
         // A file in its place cannot be written to.
         flasher.copy.volume = dir.path().join("VOLUME").display().to_string();
         fs::remove_file(dir.path().join("VOLUME/JIG.BIN")).unwrap();

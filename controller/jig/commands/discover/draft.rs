@@ -11,6 +11,7 @@ use std::fmt::Write as _;
 use jig_drivers::discover::{HubFound, TtyFound, hub_of};
 use jig_lab::{AttachedDevices, CandidateBoard, ServedPlace};
 use jig_model::BoardId;
+use jig_model::rig_file::ResetLine;
 use jig_probe::ProbeInfo;
 
 use crate::render::one_line;
@@ -113,9 +114,17 @@ impl<'f> Guess<'f> {
         Self { candidates: found.candidates.get(device).map_or(&[], Vec::as_slice) }
     }
 
+    /// Returns the board if the device decides which one it is.
+    fn certain(&self) -> Option<&'f CandidateBoard> {
+        match self.candidates {
+            [one] if !one.shared => Some(one),
+            _ => None,
+        }
+    }
+
     /// Returns what stands before a line that is to be used: nothing if the board is certain.
     fn mark(&self) -> &'static str {
-        if self.candidates.len() == 1 { "" } else { "#" }
+        if self.certain().is_some() { "" } else { "#" }
     }
 
     /// Returns the console that the first port carries; none if the board has it elsewhere.
@@ -126,20 +135,31 @@ impl<'f> Guess<'f> {
         }
     }
 
+    /// Returns the line of the port that resets the board, if it is the same one whichever board of
+    /// these it is.
+    fn reset(&self) -> Option<&'static str> {
+        let line = self.candidates.first()?.reset?;
+        let same = self.candidates.iter().all(|candidate| candidate.reset == Some(line));
+        same.then_some(match line {
+            ResetLine::Rts => "rts",
+            ResetLine::Dtr => "dtr",
+        })
+    }
+
     /// Writes which board it is, or may be.
     fn board(&self, text: &mut String) {
-        match self.candidates {
-            [one] => {
-                let _ = writeln!(text, "board = \"{}\"  # {}", one.board, one_line(&one.title));
-            }
-            several => {
-                if !several.is_empty() {
-                    let names = several.iter().map(|candidate| candidate.board.as_str());
-                    wrapped(text, "# May be:", names);
-                }
-                text.push_str("#board = \"\"  # which one is it?\n");
+        if let Some(one) = self.certain() {
+            let _ = writeln!(text, "board = \"{}\"  # {}", one.board, one_line(&one.title));
+            return;
+        }
+        if !self.candidates.is_empty() {
+            let names = self.candidates.iter().map(|candidate| candidate.board.as_str());
+            wrapped(text, "# May be:", names);
+            if self.candidates.iter().any(|candidate| candidate.shared) {
+                text.push_str("# Boards that no profile describes have such a device, too.\n");
             }
         }
+        text.push_str("#board = \"\"  # which one is it?\n");
     }
 }
 
@@ -180,11 +200,36 @@ fn place_without_probe(text: &mut String, found: &AttachedDevices, number: usize
     let _ = writeln!(text, "\n# Serial port without a debug probe: {}", about(tty));
     let guess = Guess::of(found, &tty.node);
     place_head(text, found, number, tty.usb.as_ref().map(|usb| usb.port.as_str()), &guess);
-    text.push_str(
-        "# What boots the board goes here: power = { device = \"...\", outlet = \"...\" },\n\
-         # or reset = { console = \"uart0\", lines = \"rts\" } where the adapter's RTS does.\n",
-    );
-    console(text, tty, guess.console().unwrap_or("uart0"), guess.mark());
+    let name = guess.console().unwrap_or("uart0");
+    if let Some(selector) = probe_of(found, tty, &guess) {
+        let mark = guess.mark();
+        text.push_str(
+            "# The device is a debug probe, too, which `jig probes` does not show here.\n",
+        );
+        let _ = writeln!(text, "{mark}probe = {{ selector = {} }}", quoted(&selector));
+    } else if let Some(line) = guess.reset() {
+        let mark = guess.mark();
+        let _ = writeln!(text, "{mark}reset = {{ console = \"{name}\", lines = \"{line}\" }}");
+    } else {
+        text.push_str(
+            "# What boots the board goes here: power = { device = \"...\", outlet = \"...\" },\n\
+             # or reset = { console = \"uart0\", lines = \"rts\" } where the adapter's RTS does.\n",
+        );
+    }
+    console(text, tty, name, guess.mark());
+}
+
+/// Returns the selector of the debug probe that a serial port belongs to, where its USB id says that it
+/// does: a probe that this user may not open is not always listed.
+fn probe_of(found: &AttachedDevices, tty: &TtyFound, guess: &Guess<'_>) -> Option<String> {
+    let usb = tty.usb.as_ref().filter(|_| guess.certain().is_some_and(|one| one.probe))?;
+    let id = format!("{}:{}", usb.vendor, usb.product);
+    let listed = found.probes.iter().any(|probe| probe.selector.starts_with(&id));
+    let selector = match usb.serial.as_deref() {
+        Some(serial) if !serial.chars().any(char::is_control) => format!("{id}:{serial}"),
+        _ => id,
+    };
+    (!listed).then_some(selector)
 }
 
 /// Begins a place; its power is the hub's port, if the kernel can switch that.
@@ -257,7 +302,7 @@ fn quoted(text: &str) -> String {
 mod tests {
     use jig_drivers::discover::{HubPort, UsbIdentity};
     use jig_model::profile::{BoardProfile, FaultSets};
-    use jig_model::rig_file::{Endpoint, Rig, RigText};
+    use jig_model::rig_file::{Endpoint, ResetPart, Rig, RigText};
 
     use super::*;
 
@@ -364,6 +409,9 @@ mod tests {
             board: board.parse().unwrap(),
             title: "A board\n[[place]]".to_owned(),
             console: console.map(|console| console.parse().unwrap()),
+            probe: false,
+            reset: None,
+            shared: false,
         };
         let mut found = lab();
         found.candidates.insert("0d28:0204:9900".to_owned(), vec![candidate("b", Some("uart0"))]);
@@ -378,11 +426,44 @@ mod tests {
         assert_eq!(first.probe.as_ref().unwrap().selector, "0d28:0204:9900");
         assert_eq!(first.consoles[0].console.as_str(), "uart0");
         assert!(text.contains("# May be: b other\n#board = \"\""), "{text}");
+        // A port of a probe that is not listed, which has the id of no probe that is.
+        let of_probe = CandidateBoard { probe: true, ..candidate("b", Some("uart0")) };
+        found.candidates.insert("/dev/ttyUSB0".to_owned(), vec![of_probe]);
+        assert!(!draft(&found).contains("is a debug probe, too"));
+        let listed = std::mem::take(&mut found.probes);
+        let text = draft(&found);
+        let rig = self::rig(&text).unwrap_or_else(|bad| panic!("{bad}\n{text}"));
+        let bound = rig.places[0].probe.as_ref().map(|probe| probe.selector.as_str());
+        assert!(bound.is_some_and(|selector| selector.starts_with("0d28:0204")), "{text}");
+        found.probes = listed;
+        // A port with a line that resets the board, whichever of these it is.
+        let line = |board| CandidateBoard {
+            reset: Some(ResetLine::Dtr),
+            ..candidate(board, Some("uart0"))
+        };
+        found.candidates.insert("/dev/ttyUSB0".to_owned(), vec![line("b")]);
+        let resets = self::rig(&draft(&found)).unwrap().places[1].reset.clone();
+        let wanted = ResetPart::Line { console: "uart0".parse().unwrap(), line: ResetLine::Dtr };
+        assert_eq!(resets, Some(wanted));
+        let either = "#reset = { console = \"uart0\", lines = \"dtr\" }";
+        found.candidates.insert("/dev/ttyUSB0".to_owned(), vec![line("b"), line("other")]);
+        assert!(draft(&found).contains(either));
+        let unlike = vec![line("b"), candidate("other", Some("uart0"))];
+        found.candidates.insert("/dev/ttyUSB0".to_owned(), unlike);
+        assert!(!draft(&found).contains(either));
         // A board whose probe has a serial port that is not connected to its chip.
         found.candidates.insert("0d28:0204:9900".to_owned(), vec![candidate("b", None)]);
         let text = draft(&found);
         let rig = self::rig(&text).unwrap_or_else(|bad| panic!("{bad}\n{text}"));
         assert!(rig.places[0].consoles.is_empty(), "{text}");
+        // The only profile with such a device, which boards without a profile have, too.
+        let shared = CandidateBoard { shared: true, ..candidate("b", Some("uart0")) };
+        found.candidates.insert("0d28:0204:9900".to_owned(), vec![shared]);
+        let text = draft(&found);
+        let rig = self::rig(&text).unwrap_or_else(|bad| panic!("{bad}\n{text}"));
+        assert_eq!(rig.places, [], "{text}");
+        let told = "# May be: b\n# Boards that no profile describes have such a device, too.\n";
+        assert!(text.contains(told), "{text}");
     }
 
     #[test]

@@ -9,16 +9,18 @@ use std::path::{Path, PathBuf};
 use jig_drivers::serial::port_user;
 use jig_lab::Catalogue;
 use jig_model::PlaceName;
+use jig_model::flasher::InstallHint;
+use jig_model::profile::{Deploy, FlashCommand};
 use jig_model::rig_file::{ConsoleTransport, Endpoint, ProbePart};
 use jig_probe::{ProbeInfo, list_probes_now};
 use nix::unistd::{AccessFlags, Gid, Group, access};
 
-use super::{DoctorFinding, DoctorLevel};
+use super::{DoctorFinding, DoctorLevel, find_program};
 use crate::failure::{Failure, chain};
 
 /// Looks at the devices of a place.
 pub(super) fn look(catalogue: &Catalogue, name: &PlaceName) -> Result<Vec<DoctorFinding>, Failure> {
-    let (place, _) = catalogue.place(name)?;
+    let (place, profile) = catalogue.place(name)?;
     let mut findings: Vec<DoctorFinding> = place.consoles.iter().filter_map(console).collect();
     if let Some(bound) = place.probe.as_ref().filter(|probe| !probe.is_served()) {
         findings.push(match list_probes_now() {
@@ -28,6 +30,9 @@ pub(super) fn look(catalogue: &Catalogue, name: &PlaceName) -> Result<Vec<Doctor
                 DoctorFinding::bad("probe", DoctorLevel::Missing, chain(&error), fix)
             }
         });
+    }
+    if let Some(Deploy::Command(command)) = profile.deploy_at(&place) {
+        findings.push(flasher(&command, find_program));
     }
     if findings.is_empty() {
         let found = "it has neither a serial port of this host nor a debug probe";
@@ -40,6 +45,19 @@ fn console(transport: &ConsoleTransport) -> Option<DoctorFinding> {
     let Endpoint::Tty(path) = &transport.end else { return None };
     let check = format!("console {}", transport.console);
     Some(tty(&check, Path::new(path), &TtyState::of(Path::new(path))))
+}
+
+/// Looks for the program that flashes the board.
+fn flasher(command: &FlashCommand, find: impl Fn(&str) -> Option<PathBuf>) -> DoctorFinding {
+    let program = command.argv.first().map_or("", String::as_str);
+    if let Some(path) = find(program) {
+        return DoctorFinding::ok("flasher", path.display().to_string());
+    }
+    let install = command.install.as_ref().and_then(InstallHint::command);
+    let fix =
+        install.unwrap_or_else(|| "install it, or correct its name in the rig file".to_owned());
+    let found = format!("{program}, which flashes the board, is not installed");
+    DoctorFinding::bad("flasher", DoctorLevel::Missing, found, fix)
 }
 
 /// What is known of a serial port without opening it.
@@ -192,6 +210,20 @@ mod tests {
         for state in [TtyState::Free, TtyState::Used("jig (pid 5)".to_owned())] {
             assert_eq!(of_tty(&state).0, DoctorLevel::Ok, "{state:?}");
         }
+    }
+
+    #[test]
+    fn a_flasher_that_is_not_installed_has_its_command() {
+        let mut command = FlashCommand::new(vec!["avrdude".to_owned()]);
+        let absent = flasher(&command, |_| None);
+        assert_eq!(absent.level, DoctorLevel::Missing);
+        assert!(absent.fix.unwrap().contains("install it, or correct its name"));
+        let debian = Some("avrdude".to_owned());
+        command.install = Some(InstallHint { debian, ..InstallHint::default() });
+        let absent = flasher(&command, |_| None);
+        assert_eq!(absent.fix.as_deref(), Some("sudo apt-get install avrdude"));
+        let there = flasher(&command, |program| Some(Path::new("/bin").join(program)));
+        assert_eq!((there.level, there.found.as_str()), (DoctorLevel::Ok, "/bin/avrdude"));
     }
 
     #[test]

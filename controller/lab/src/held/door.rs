@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jig_drivers::serial::capture_service::Caller;
 use jig_model::command::{
-    CommandEvent, EventSink, HolderOrder, Refusal, Reply, WorkerLine, to_line,
+    Command, CommandEvent, EventSink, HolderOrder, Refusal, Reply, WorkerLine, to_line,
 };
 use jig_model::{Fault, PlaceName, chain};
 use jig_rig::workflow::CancelToken;
@@ -79,6 +79,7 @@ async fn carry_out(
         Some(_) => return Err(misunderstood("no command for its board")),
         None => return Err(misunderstood("the connection has ended")),
     };
+    let command = at_held_probe(context, place, command)?;
     let cancel = CancelToken::new();
     let events = Arc::new(ClientEvents { lines: lines.clone(), cancel: cancel.clone() });
     let (input, received) = mpsc::channel(WAITING_INPUT);
@@ -112,6 +113,41 @@ async fn carry_out(
         never = released => match never {},
     };
     done.map_err(|error| (context.lab.refusal)(error))
+}
+
+/// Takes the probe out of a command about a chip that is a place by itself: it is the one that is held,
+/// or the command is about another board.
+fn at_held_probe(
+    context: &ClientContext,
+    place: &PlaceName,
+    mut command: Command,
+) -> Result<Command, Refusal> {
+    let access = match &mut command {
+        Command::Flash(flash) => &mut flash.probe,
+        Command::Erase(erase) => &mut erase.probe,
+        Command::Reset(reset) => &mut reset.probe,
+        Command::Debug(debug) => &mut debug.probe,
+        _ => return Ok(command),
+    };
+    let Some(named) = access.selector.take_if(|_| place.chip().is_some()) else {
+        return Ok(command);
+    };
+    let (held, _) = context.lab.catalogue.place(place).map_err(|e| misunderstood(&chain(&e)))?;
+    match &held.probe {
+        Some(probe) if probe.may_mean(&named) => Ok(command),
+        probe => {
+            let probe = probe.as_ref().map_or("no probe", |probe| &probe.selector);
+            Err(Refusal {
+                fault: Fault::Lab,
+                message: format!("{place} is held at probe {probe}, and not at {named}"),
+                help: Some(
+                    "end `jig hold` in its terminal first: one place of this name is used at a time"
+                        .to_owned(),
+                ),
+                problems: Vec::new(),
+            })
+        }
+    }
 }
 
 /// Receives an order; none once the client has gone.

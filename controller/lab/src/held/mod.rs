@@ -15,7 +15,7 @@ use std::time::Duration;
 use jig_drivers::serial::capture_service::Door;
 use jig_model::chain;
 use jig_model::command::{
-    Command, CommandEvent, EndedReply, EventSink, HoldCommand, MOST_LINE, Reply,
+    Command, CommandEvent, EndedReply, EventSink, HoldCommand, MOST_LINE, ProbeAccess, Reply,
 };
 use jig_rig::workflow::CancelToken;
 use tokio::task::JoinSet;
@@ -127,12 +127,16 @@ impl Lab {
 
 /// Tells whether the holder of a board carries a command out. The others use no wire to the board that
 /// it has: consoles are attached to where they are captured, and a run has a board of its own or waits.
+///
+/// A command that names a probe is about that one and not about the place. But a chip that is a place
+/// by itself has no other name for its probe, so the holder compares it.
 fn is_carried_out_by_holder(command: &Command) -> bool {
+    let own = |probe: &ProbeAccess| probe.selector.is_none() || command.place().chip().is_some();
     match command {
-        Command::Flash(flash) => flash.probe.selector.is_none(),
-        Command::Erase(erase) => erase.probe.selector.is_none(),
-        Command::Reset(reset) => reset.probe.selector.is_none(),
-        Command::Debug(debug) => debug.probe.selector.is_none(),
+        Command::Flash(flash) => own(&flash.probe),
+        Command::Erase(erase) => own(&erase.probe),
+        Command::Reset(reset) => own(&reset.probe),
+        Command::Debug(debug) => own(&debug.probe),
         Command::ServeProbe(_) => true,
         Command::Run(_)
         | Command::Test(_)

@@ -131,7 +131,9 @@ impl Lab {
         cancel: &CancelToken,
     ) -> Result<Reply, ProbeCommandError> {
         let (image, _) = image_of(image, &target.profile)?;
-        let program = match target.profile.deploy_at(&target.place) {
+        let deploy = target.profile.deploy_at(&target.place);
+        let by_copy = matches!(deploy, Some(Deploy::Volume(_)));
+        let program = match deploy {
             Some(Deploy::Command(command)) => command.argv.first().cloned().unwrap_or_default(),
             Some(Deploy::Volume(copy)) => format!("copy to {}", copy.volume),
             _ => String::new(),
@@ -156,9 +158,10 @@ impl Lab {
                 return Err(ProbeCommandError::FlashCancelled { place, evidence });
             }
         };
-        let report = deployed.map_err(|error| {
+        let report = deployed.map_err(|error| match by_copy {
+            true => ProbeCommandError::Driver(error),
             // The output of the program is kept as evidence.
-            ProbeCommandError::Flasher { error, evidence: command.keep() }
+            false => ProbeCommandError::Flasher { error, evidence: command.keep() },
         })?;
         if self.held_place(target).is_some() {
             // As `jig reset` does, which leaves the consoles to their capture.

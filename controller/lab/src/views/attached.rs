@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use jig_drivers::discover::{HubFound, Roots, TtyFound, hubs, ttys};
 use jig_model::profile::{BoardProfile, OnboardUsb};
+use jig_model::rig_file::ResetLine;
 use jig_model::{BoardId, ConsoleName, chain};
 use jig_probe::{ProbeInfo, list_probes};
 use serde::{Deserialize, Serialize};
@@ -42,9 +43,18 @@ pub struct CandidateBoard {
     pub board: BoardId,
     /// Its name for people.
     pub title: String,
+    /// Whether the device is a debug probe on its chip.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub probe: bool,
     /// The console that the first serial port of the device carries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub console: Option<ConsoleName>,
+    /// The line of that port that resets the board: "dtr" or "rts".
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reset: Option<ResetLine>,
+    /// Whether boards that no profile describes have such a device, too, so that it decides nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shared: bool,
 }
 
 /// Finds the boards that a USB device may be.
@@ -60,7 +70,14 @@ fn candidates<'p>(
         // A serial number tells more than an id that many boards have.
         Some((
             device.serials.is_empty(),
-            CandidateBoard { board, title, console: device.console.clone() },
+            CandidateBoard {
+                board,
+                title,
+                probe: device.probe,
+                console: device.console.clone(),
+                reset: device.reset,
+                shared: device.shared,
+            },
         ))
     });
     let mut found: Vec<(bool, CandidateBoard)> = found.collect();

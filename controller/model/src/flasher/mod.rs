@@ -23,5 +23,5 @@ pub(crate) use keys::{FlasherKeys, RawOptions};
 pub use known_failure::KnownFailure;
 pub use options::leave_out;
 pub use preset::{FlasherPreset, FlasherPresets, PresetExample, PresetOption};
-pub(crate) use volume::VOLUME_TIMEOUT;
-pub use volume::{VolumeCopy, VolumeFormat};
+pub(crate) use volume::VolumeKeys;
+pub use volume::{VolumeChoice, VolumeCopy, VolumeFormat};

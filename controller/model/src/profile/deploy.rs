@@ -27,7 +27,7 @@ pub enum DeployMethod {
     ImageSet,
     /// A program of its own writes the flash.
     Command,
-    /// The image is copied to a mass-storage volume. Only a place says so: volumes have names.
+    /// The image is copied to a mass-storage volume.
     Volume,
 }
 
@@ -38,6 +38,7 @@ impl Choice for DeployMethod {
         ("emulator-loader", Self::EmulatorLoader),
         ("image-set", Self::ImageSet),
         ("command", Self::Command),
+        ("volume", Self::Volume),
     ];
 }
 

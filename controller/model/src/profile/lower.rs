@@ -199,7 +199,7 @@ fn lower_deploy(raw: RawDeploy) -> Option<Deploy> {
         DeployMethod::EmulatorLoader => Deploy::EmulatorLoader,
         DeployMethod::ImageSet => Deploy::ImageSet,
         DeployMethod::Command => Deploy::Command(raw.keys().lower()?),
-        DeployMethod::Volume => return None,
+        DeployMethod::Volume => Deploy::Volume(raw.volume_keys().lower()?.over(None)),
     })
 }
 

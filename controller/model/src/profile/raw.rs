@@ -5,12 +5,13 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::document::{ByteSize, Choice, FromToml, Located, Node, did_you_mean};
-use crate::flasher::{FlasherKeys, RawOptions};
+use crate::flasher::{FlasherKeys, RawOptions, VolumeFormat, VolumeKeys};
 use crate::pattern::Pattern;
 use crate::profile::{
     Arch, CheckKind, ConsoleKind, DebugCore, DeployMethod, FlashModel, MemoryKind, ProfileStatus,
 };
 use crate::recovery::RecoveryStep;
+use crate::rig_file::ResetLine;
 use crate::shell::RawShell;
 use crate::toml_table;
 use crate::{BoardId, Cause, ConsoleName, Fault, VerdictKind};
@@ -78,6 +79,12 @@ toml_table! {
         probe: bool = optional,
         /// The console that its first serial port carries; none if missing.
         console: ConsoleName = optional,
+        /// The line of this port that resets the board while it is asserted, "dtr" or "rts"; none if
+        /// missing.
+        reset: ResetLine = optional,
+        /// Whether boards that no profile describes have such a device, too, such as a probe that is
+        /// sold alone; false if missing. Such a device never decides which board it is.
+        shared: bool = optional,
     }
 
     /// How the rig is recovered.
@@ -226,7 +233,14 @@ toml_table! {
         options: RawOptions = optional,
         /// Lines of the file that `{script}` names, with the same placeholders.
         script: Vec<Located<String>> = optional,
-        /// How long the flasher may take; "4m" if missing.
+        /// With method "volume": the mass-storage volume that the image is copied to, by its label or
+        /// the whole path of the folder where it is mounted. A place may name another one.
+        volume: String = optional,
+        /// What the volume takes; "uf2" if there is a `family`, else "hex".
+        format: VolumeFormat = optional,
+        /// Family of the chip in UF2, such as 0xe48bff56 for the RP2040.
+        family: u32 = optional,
+        /// How long the flasher may take; "4m" if missing, "1m" for a volume.
         timeout: Duration = optional,
         /// How long the flasher may print nothing; as long as it may take if missing.
         idle_timeout: Duration = optional,
@@ -368,6 +382,16 @@ impl RawDeploy {
             verified_pattern: self.verified_pattern.as_ref(),
             progress_pattern: self.progress_pattern.as_ref(),
             read_back: self.read_back.as_ref(),
+        }
+    }
+
+    /// Returns what it says of a volume.
+    pub(super) fn volume_keys(&self) -> VolumeKeys<'_> {
+        VolumeKeys {
+            volume: self.volume.as_ref(),
+            format: self.format.as_ref(),
+            family: self.family.as_ref(),
+            timeout: self.timeout.as_ref(),
         }
     }
 }

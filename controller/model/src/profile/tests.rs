@@ -273,6 +273,12 @@ const DEPLOYS: &[(&str, &str, &str)] = &[
     ("method = \"command\"\nargv = []", "profile::deploy-keys", "[]"),
     ("method = \"command\"\npreset = \"none\"", "profile::deploy-preset", "\"none\""),
     ("method = \"probe\"\ntimeout = \"1s\"", "profile::deploy-keys", "\"1s\""),
+    ("method = \"volume\"", "profile::deploy-keys", "\"volume\""),
+    ("method = \"volume\"\nfamily = 7", "profile::deploy-keys", "7"),
+    ("method = \"volume\"\nvolume = \"a/b\"", "profile::deploy-keys", "\"a/b\""),
+    ("method = \"volume\"\nvolume = \"V\"\nsuccess_codes = [0]", "profile::deploy-keys", "[0]"),
+    ("method = \"volume\"\nvolume = \"V\"\ntimeout = \"0s\"", "profile::deploy-timeout", "\"0s\""),
+    ("method = \"command\"\npreset = \"bossac\"\nvolume = \"V\"", "profile::deploy-keys", "\"V\""),
     ("method = \"image-set\"", "profile::deploy-method", "\"image-set\""),
     ("method = \"emulator-loader\"", "profile::deploy-method", "\"emulator-loader\""),
     ("method = \"probe\"", "profile::deploy-method", "\"probe\""),
@@ -357,6 +363,21 @@ fn all_slips_are_reported_at_once() {
     let problems = parse(&text).unwrap_err();
     assert!(problems.list.len() > 20, "{problems}");
     assert_sound(&problems);
+}
+
+#[test]
+fn a_profile_may_name_the_volume_of_its_board() {
+    let (rest, _) = GOOD.split_once("[deploy]").unwrap();
+    let of = |keys: &str| {
+        let text = format!("{rest}[deploy]\nmethod = \"volume\"\nvolume = \"V\"\n{keys}\n");
+        let profile = parse(&text).unwrap_or_else(|problems| panic!("{problems}"));
+        let Some(Deploy::Volume(copy)) = profile.deploy else { panic!("{keys}") };
+        (copy.volume, copy.format.file_name(), copy.family, copy.timeout.as_secs())
+    };
+    let volume = || "V".to_owned();
+    assert_eq!(of(""), (volume(), "JIG.HEX", None, 60));
+    assert_eq!(of("family = 7\ntimeout = \"9s\""), (volume(), "JIG.UF2", Some(7), 9));
+    assert_eq!(of("format = \"bin\""), (volume(), "JIG.BIN", None, 60));
 }
 
 #[test]

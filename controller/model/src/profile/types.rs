@@ -10,6 +10,7 @@ use super::{Deploy, HealthSpec};
 use crate::document::Choice;
 use crate::pattern::Pattern;
 use crate::recovery::Recovery;
+use crate::rig_file::ResetLine;
 use crate::shell::ShellTable;
 use crate::{BoardId, Cause, ConsoleName};
 
@@ -387,6 +388,10 @@ pub struct OnboardUsb {
     pub probe: bool,
     /// The console that its first serial port carries.
     pub console: Option<ConsoleName>,
+    /// The line of this port that resets the board while it is asserted.
+    pub reset: Option<ResetLine>,
+    /// Whether boards that no profile describes have such a device, too.
+    pub shared: bool,
 }
 
 impl OnboardUsb {

@@ -22,7 +22,7 @@ fn numbers(id: &str) -> Option<(u16, Option<u16>)> {
 pub(super) fn devices_are_sound(subject: &Subject<'_>, check: &'static str) {
     let devices = subject.raw.usb.iter().flat_map(|list| &list.value);
     for device in devices {
-        let RawUsb { id, serials, probe, console } = &device.value;
+        let RawUsb { id, serials, probe, console, reset, .. } = &device.value;
         if let Some(id) = id.as_ref().filter(|id| numbers(&id.value).is_none()) {
             let help =
                 "write vendor and product with four hex digits each, \"0d28:0204\", or \"1366:*\"";
@@ -41,7 +41,14 @@ pub(super) fn devices_are_sound(subject: &Subject<'_>, check: &'static str) {
             let help = "add `probe = true`, or `console = \"NAME\"`";
             subject.findings.add(check, device.at(), message, help);
         }
-        let Some(console) = console else { continue };
+        let Some(console) = console else {
+            if let Some(reset) = reset {
+                let help = "add `console = \"NAME\"`, or remove it";
+                let message = "a line belongs to a serial port, and the device carries no console";
+                subject.findings.add(check, reset.at(), message, help);
+            }
+            continue;
+        };
         let consoles = || subject.raw.console.iter().flat_map(|list| &list.value);
         let uarts = consoles().filter_map(|at| {
             let uart = at.value.kind.as_ref()?.value == ConsoleKind::Uart;
@@ -66,6 +73,8 @@ pub(super) fn lower(raw: RawUsb) -> Option<OnboardUsb> {
         serials: serials.into_iter().map(|text| text.value).collect(),
         probe: raw.probe.is_some_and(|probe| probe.value),
         console: raw.console.map(|console| console.value),
+        reset: raw.reset.map(|reset| reset.value),
+        shared: raw.shared.is_some_and(|shared| shared.value),
     })
 }
 
@@ -97,6 +106,9 @@ mod tests {
             assert!(!device.is(vendor, product, serial), "{serial:?}");
         }
         assert_eq!((device.probe, board.sources.len()), (true, 1));
+        assert!(!device.shared);
+        let shared = parse(&BOARD.replace("probe = true", "shared = true, probe = true")).unwrap();
+        assert!(shared.usb[0].shared);
         let any = parse(&BOARD.replace("0d28:0204", "1366:*")).unwrap();
         assert!(any.usb[0].is(0x1366, 0x1015, Some("9900")) && !any.usb[0].is(0x0d28, 1, None));
     }
@@ -110,6 +122,7 @@ mod tests {
             ("\"9900\"", "\"\""),
             ("probe = true, console = \"uart0\"", "probe = false"),
             ("console = \"uart0\" }]", "console = \"uart1\" }]"),
+            ("probe = true, console = \"uart0\"", "probe = true, reset = \"dtr\""),
         ] {
             assert!(BOARD.contains(good), "{good}");
             assert_eq!(parse(&BOARD.replacen(good, bad, 1)), Err(vec!["profile::usb"]), "{bad}");

@@ -78,7 +78,7 @@ fn canary(place: &RawPlace, profile: Option<&BoardProfile>, findings: &Findings)
     } else if place.emulator.is_none()
         && place.probe.is_none()
         && place.flasher.is_none()
-        && !matches!(profile.deploy, Some(Deploy::Command(_)))
+        && !matches!(profile.deploy, Some(Deploy::Command(_) | Deploy::Volume(_)))
     {
         let help = "add `[place.probe]` or `flasher = { command = [...] }`, or remove the canary";
         let message = "nothing at this place puts an image on its board";

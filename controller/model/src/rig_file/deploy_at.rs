@@ -24,12 +24,18 @@ impl BoardProfile {
             return Some(match (emulator.deploy, &self.deploy) {
                 (Some(EmulatorDeploy::Probe), _) => Deploy::Probe,
                 (Some(EmulatorDeploy::Loader), _) => Deploy::EmulatorLoader,
-                (None, Some(Deploy::Command(_)) | None) => default_of(self.emulation.as_ref()),
+                (None, Some(Deploy::Command(_) | Deploy::Volume(_)) | None) => {
+                    default_of(self.emulation.as_ref())
+                }
                 (None, Some(said)) => said.clone(),
             });
         }
+        let copy_of_profile = match &self.deploy {
+            Some(Deploy::Volume(copy)) => Some(copy),
+            _ => None,
+        };
         if let Some(volume) = place.flasher.as_ref().and_then(|flasher| flasher.volume.as_ref()) {
-            return Some(Deploy::Volume(volume.clone()));
+            return Some(Deploy::Volume(volume.over(copy_of_profile)));
         }
         let said = place.flasher.as_ref().and_then(|flasher| flasher.command.as_ref());
         let of_profile = match &self.deploy {
@@ -41,6 +47,7 @@ impl BoardProfile {
                 Some(Deploy::Command(command.clone()))
             }
             Some(_) => None,
+            None if copy_of_profile.is_some() => copy_of_profile.cloned().map(Deploy::Volume),
             None => place.has_probe().then_some(Deploy::Probe),
         }
     }
@@ -55,7 +62,10 @@ fn default_of(emulation: Option<&Emulation>) -> Deploy {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::flasher::{VolumeChoice, VolumeCopy, VolumeFormat};
     use crate::profile::tests::shipped;
     use crate::rig_file::{ConsoleTransport, EmulatorPart, Endpoint, FlasherPart};
 
@@ -107,6 +117,52 @@ mod tests {
             profile.deploy = said;
             assert_eq!(profile.deploy_at(&place), Some(wanted));
         }
+    }
+
+    #[test]
+    fn a_volume_of_the_profile_is_used_where_the_place_names_no_flasher() {
+        let copy = |volume: &str, format, family, seconds| VolumeCopy {
+            volume: volume.to_owned(),
+            format,
+            family,
+            timeout: Duration::from_secs(seconds),
+        };
+        let named = |volume: &str| VolumeChoice {
+            volume: volume.to_owned(),
+            format: None,
+            family: None,
+            timeout: None,
+        };
+        let with = |volume: VolumeChoice| {
+            let flasher = FlasherPart { volume: Some(volume), ..FlasherPart::default() };
+            Place { flasher: Some(flasher), ..place() }
+        };
+        let of_profile = copy("RPI-RP2", VolumeFormat::Uf2, Some(7), 9);
+        let mut profile = shipped().remove(0);
+        profile.deploy = Some(Deploy::Volume(of_profile.clone()));
+        let other = copy("/mnt/b", VolumeFormat::Uf2, Some(7), 9);
+        let hex = VolumeChoice { format: Some(VolumeFormat::Hex), ..named("MICROBIT") };
+        let family = VolumeChoice { family: Some(1), ..named("/mnt/b") };
+        let probe = place().with_probe(ProbePart::default());
+        for (place, wanted) in [
+            (place(), of_profile.clone()),
+            (probe, of_profile),
+            (with(named("/mnt/b")), other),
+            (with(hex), copy("MICROBIT", VolumeFormat::Hex, None, 9)),
+            (with(family.clone()), copy("/mnt/b", VolumeFormat::Uf2, Some(1), 9)),
+        ] {
+            assert_eq!(profile.deploy_at(&place), Some(Deploy::Volume(wanted)));
+        }
+        let own = FlasherPart { command: Some(program(&["f", "{image}"])), ..Default::default() };
+        let with_own = Place { flasher: Some(own), ..place() };
+        assert_eq!(profile.deploy_at(&with_own), Some(Deploy::Command(program(&["f", "{image}"]))));
+        let emulated = place().with_emulator(EmulatorPart::default());
+        assert!(!matches!(profile.deploy_at(&emulated), Some(Deploy::Volume(_))));
+        profile.deploy = None;
+        let alone = copy("/mnt/b", VolumeFormat::Hex, None, 60);
+        let uf2 = copy("/mnt/b", VolumeFormat::Uf2, Some(1), 60);
+        assert_eq!(profile.deploy_at(&with(named("/mnt/b"))), Some(Deploy::Volume(alone)));
+        assert_eq!(profile.deploy_at(&with(family)), Some(Deploy::Volume(uf2)));
     }
 
     #[test]

@@ -4,7 +4,6 @@ use super::raw::{RawPlace, RawProbe};
 use super::raw_parts::RawFlasher;
 use super::{FlasherPart, ProbePart};
 use crate::document::{Findings, Located};
-use crate::flasher::{VOLUME_TIMEOUT, VolumeCopy, VolumeFormat};
 use crate::profile::limits::WAIT_RANGE;
 use crate::profile::placeholder::is_name;
 use crate::profile::{BoardProfile, Deploy, DeployPart, FlashCommand};
@@ -31,7 +30,7 @@ pub(super) fn check(place: &RawPlace, profile: Option<&BoardProfile>, findings: 
         names_a_port(CHECK, port, findings);
     }
     let keys = raw.keys();
-    if raw.volume.is_some() || raw.format.is_some() || raw.family.is_some() {
+    if raw.volume_keys().any() {
         return by_copy(raw, findings);
     }
     keys.check_preset(CHECK, findings);
@@ -65,25 +64,7 @@ fn by_copy(raw: &RawFlasher, findings: &Findings) {
         let message = "this belongs to a program, and the image is copied to a volume";
         findings.add(CHECK, Some(at), message, "remove it, or remove `volume`");
     }
-    let Some(volume) = &raw.volume else {
-        let at = raw.format.as_ref().and_then(Located::at);
-        let at = at.or_else(|| raw.family.as_ref().and_then(Located::at));
-        let help = "add `volume = \"LABEL\"`, or remove it";
-        return findings.add(CHECK, at, "this belongs to a `volume`, and none is given", help);
-    };
-    let text = volume.value.as_str();
-    // A label of FAT has 11 characters; other file systems have longer ones.
-    let is_label = text.len() <= 64 && !text.contains('/');
-    if text.is_empty() || text.contains('\0') || !(is_label || text.starts_with('/')) {
-        let help = "write its label, such as \"RPI-RP2\", or the whole path of its folder";
-        findings.add(CHECK, volume.at(), "this names no volume", help);
-    }
-    if let (Some(family), Some(format)) = (&raw.family, &raw.format)
-        && format.value != VolumeFormat::Uf2
-    {
-        let help = "remove it, or write `format = \"uf2\"`";
-        findings.add(CHECK, family.at(), "only UF2 has a family", help);
-    }
+    raw.volume_keys().check(CHECK, findings);
     if let Some(timeout) = raw.timeout.as_ref().filter(|time| !WAIT_RANGE.contains(&time.value)) {
         let message = "a flasher cannot have so little or so much time";
         findings.add(CHECK, timeout.at(), message, "use \"1ms\" to \"1h\"");
@@ -202,13 +183,7 @@ pub(super) fn names_a_port(check: &'static str, port: &Located<String>, findings
 /// Lowers what the check has passed.
 pub(super) fn lower(raw: &RawFlasher) -> FlasherPart {
     let port = raw.port.as_ref().map(|port| port.value.clone());
-    let usual = if raw.family.is_some() { VolumeFormat::Uf2 } else { VolumeFormat::Hex };
-    let volume = raw.volume.as_ref().map(|volume| VolumeCopy {
-        volume: volume.value.clone(),
-        format: raw.format.as_ref().map_or(usual, |format| format.value),
-        family: raw.family.as_ref().map(|family| family.value),
-        timeout: raw.timeout.as_ref().map_or(VOLUME_TIMEOUT, |timeout| timeout.value),
-    });
+    let volume = raw.volume_keys().lower();
     let command = if volume.is_some() { None } else { raw.keys().lower() };
     FlasherPart { command, volume, port }
 }

@@ -5,11 +5,11 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::debug::WireProtocol;
 use crate::document::Choice;
-use crate::flasher::VolumeCopy;
+use crate::flasher::VolumeChoice;
 use crate::power::PlacePower;
 use crate::profile::FlashCommand;
 use crate::{ConsoleName, PlaceName};
@@ -192,7 +192,7 @@ pub enum ResetPart {
 }
 
 /// A control line of a serial port.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ResetLine {
     /// "Request to send".
@@ -216,7 +216,7 @@ pub struct FlasherPart {
     /// The program that flashes the board; the profile's if missing.
     pub command: Option<FlashCommand>,
     /// The volume that the image is copied to, instead of a program.
-    pub volume: Option<VolumeCopy>,
+    pub volume: Option<VolumeChoice>,
     /// Path of the serial port that it is told as `{port}`.
     pub port: Option<String>,
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::ResetLine;
 use crate::document::{Choice, FromToml, Located, Node};
-use crate::flasher::{FlasherKeys, RawOptions, VolumeFormat};
+use crate::flasher::{FlasherKeys, RawOptions, VolumeFormat, VolumeKeys};
 use crate::pattern::Pattern;
 use crate::toml_table;
 use crate::{ConsoleName, DeviceName};
@@ -74,6 +74,16 @@ impl RawFlasher {
             verified_pattern: self.verified_pattern.as_ref(),
             progress_pattern: self.progress_pattern.as_ref(),
             read_back: self.read_back.as_ref(),
+        }
+    }
+
+    /// Returns what it says of a volume.
+    pub(super) fn volume_keys(&self) -> VolumeKeys<'_> {
+        VolumeKeys {
+            volume: self.volume.as_ref(),
+            format: self.format.as_ref(),
+            family: self.family.as_ref(),
+            timeout: self.timeout.as_ref(),
         }
     }
 }

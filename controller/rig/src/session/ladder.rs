@@ -10,6 +10,8 @@ use jig_model::recovery::{Recovery, RecoveryStep, Rung};
 pub(super) struct Means {
     /// Its board is emulated: each start makes a new board.
     pub(super) emulated: bool,
+    /// A command has made it out of a chip and a probe: the next one may mean another board.
+    pub(super) of_command: bool,
     /// Its board has a debug probe.
     pub(super) probe: bool,
     /// Something resets its board without taking its power.
@@ -88,6 +90,9 @@ fn missing(step: RecoveryStep, means: &Means) -> Option<&'static str> {
             !means.equivalents.is_empty(),
             "no other place of the rig has this kind of board on the same parts",
         ),
+        RecoveryStep::OutOfService if means.of_command => {
+            Some("the place is a chip on the probe that the command names, and no rig file has it")
+        }
         RecoveryStep::OutOfService => unless(
             !means.emulated,
             "what state an emulated board is in is never unknown: the next start is a new one",
@@ -119,8 +124,11 @@ mod tests {
             ladder_ended(&probed),
             ["reopen", "reset", "attach-under-reset", "wait", "out-of-service"]
         );
+        let of_command = Means { of_command: true, ..probed };
+        assert_eq!(ladder_ended(&of_command), ["reopen", "reset", "attach-under-reset", "wait"]);
         let rich = Means {
             emulated: false,
+            of_command: false,
             probe: true,
             resets: true,
             outlet: Some(Duration::from_secs(30)),

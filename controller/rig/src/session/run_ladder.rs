@@ -241,6 +241,7 @@ mod tests {
             probe: true,
             resets: true,
             emulated: false,
+            of_command: false,
             outlet: Some(Duration::ZERO),
             known_good: true,
             hub: Some(Duration::ZERO),

@@ -344,6 +344,7 @@ pub(super) fn rungs(
     let others = spare.iter().map(|spare| &spare.place.name);
     let means = Means {
         emulated,
+        of_command: spec.place.name.chip().is_some(),
         probe: spec.place.has_probe(),
         resets: spec.place.resets(),
         outlet: spec.outlet,

@@ -49,6 +49,15 @@ pub(super) fn method_fits_the_board(subject: &Subject<'_>, check: &'static str) 
 pub(super) fn keys_fit_the_method(subject: &Subject<'_>, check: &'static str) {
     let Some(deploy) = subject.deploy() else { return };
     let Some(method) = &deploy.method else { return };
+    let volume = deploy.volume_keys();
+    if method.value == DeployMethod::Volume {
+        return copy_is_sound(subject, check, deploy);
+    }
+    if volume.any() {
+        let message =
+            format!("this belongs to `method = \"volume\"`, not to {:?}", method.value.as_str());
+        subject.findings.add(check, volume.at(), message, "remove it, or change the method");
+    }
     if method.value == DeployMethod::Command {
         if !deploy.keys().names_program() {
             let place = deploy.argv.as_ref().map_or(method.at(), Located::at);
@@ -63,6 +72,23 @@ pub(super) fn keys_fit_the_method(subject: &Subject<'_>, check: &'static str) {
         let message =
             format!("this belongs to `method = \"command\"`, not to {:?}", method.value.as_str());
         subject.findings.add(check, Some(place), message, "remove it, or change the method");
+    }
+}
+
+/// Checks a copy to a volume.
+fn copy_is_sound(subject: &Subject<'_>, check: &'static str, deploy: &RawDeploy) {
+    let keys = deploy.volume_keys();
+    if keys.any() {
+        keys.check(check, subject.findings);
+    } else {
+        let at = deploy.method.as_ref().and_then(Located::at);
+        let help = "add `volume = \"LABEL\"`";
+        subject.findings.add(check, at, "no volume is named that the image is copied to", help);
+    }
+    let time = deploy.timeout.as_ref().and_then(Located::at);
+    for at in deploy.keys().places().filter(|at| Some(at) != time.as_ref()) {
+        let message = "this belongs to a program, and the image is copied to a volume";
+        subject.findings.add(check, Some(at), message, "remove it, or change the method");
     }
 }
 
