@@ -23,7 +23,7 @@ use super::*;
 use crate::jobs::tests::{answer, said, scripted};
 use crate::jobs::{JobId, JobStore};
 use crate::protocol::{FollowJob, Hello, Outgoing, PROTOCOL, StartJob};
-use crate::server::{FileStore, JobWatchers, RigHost, serve};
+use crate::server::{CatalogueCache, FileStore, JobWatchers, RigHost, serve};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -89,7 +89,7 @@ fn host(folder: &std::path::Path, script: &str) -> Arc<RigHost> {
         audit: AuditLog::in_state(folder),
         watchers: JobWatchers::default(),
         worker: scripted(script),
-        lab: LabConfig::default(),
+        catalogue: CatalogueCache::new(LabConfig::default()),
         name: "here".to_owned(),
         version: "0".to_owned(),
         refuse: |error| Refusal {
