@@ -28,9 +28,6 @@ use crate::args::{Common, TopArgs};
 use crate::failure::Failure;
 use crate::render::Screen;
 
-/// Interval of the looks at the rig.
-const LOOK: Duration = Duration::from_secs(1);
-
 /// Shortest time between two frames.
 const FRAME: Duration = Duration::from_millis(100);
 

@@ -13,12 +13,14 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 
-use super::LOOK;
 use super::model::TopModel;
 use crate::args::Common;
 use crate::commands::execute::unexpected;
 use crate::commands::serve::RigWatch;
 use crate::failure::Failure;
+
+/// Interval of the looks at the rig.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// How long a rig elsewhere may be silent before the view says so: a few looks.
 const SILENCE: Duration = Duration::from_secs(3);
