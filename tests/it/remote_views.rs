@@ -113,7 +113,8 @@ fn the_same_at_both(rig: &Workshop, runs: &[String], elsewhere: impl Fn(&[&str])
     let gone = pruned.json().unwrap();
     let gone = gone["removed"].as_array().unwrap().iter().map(|run| run["id"].as_str().unwrap());
     let (mut gone, mut wanted) = (gone.collect::<Vec<_>>(), vec![passed, failed]);
-    (gone.sort_unstable(), wanted.sort_unstable());
+    gone.sort_unstable();
+    wanted.sort_unstable();
     assert_eq!(gone, wanted, "{pruned}");
     assert_eq!(rig.run_dirs().len(), 1);
     let log = rig.run(["audit"]).out();
