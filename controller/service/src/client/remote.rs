@@ -36,6 +36,9 @@ const LONGEST: Duration = Duration::from_millis(500);
 /// the same question is not asked for ever.
 const MOST_LOSSES: usize = 8;
 
+/// What a process says of itself when it has ended by a panic.
+const PANIC: &str = "panicked at";
+
 /// Both directions of a connection.
 pub struct Connected {
     /// From the host.
@@ -154,6 +157,8 @@ impl RemoteRigError {
         match self {
             Self::Connect(refusal) | Self::Refused(refusal) => refusal.fault,
             Self::Gone { .. } | Self::Unknown { .. } | Self::Output { .. } => Fault::Lab,
+            // Without a panic it was killed: by a person, or by a host without memory.
+            Self::Crashed { words, .. } if !words.contains(PANIC) => Fault::Lab,
             Self::Crashed { .. } | Self::Reader(_) => Fault::Bug,
             Self::Call(error) => error.fault(),
             Self::Upload(error) => error.fault(),
