@@ -326,3 +326,47 @@ fn a_key_that_sshd_limits_to_a_name_is_that_name() {
     assert_eq!(record["identity"]["from"], "127.0.0.1", "{record}");
     assert!(rig.asked().iter().all(|line| line.starts_with("ci ")), "{:#?}", rig.asked());
 }
+
+#[test]
+fn what_is_about_the_whole_rig_takes_the_right_to_all_of_it() {
+    let rig = RuledRig::new();
+    // Each sees what it may see, and is told what it may do.
+    let seen = rig.key("ci", &["top", "--json"]).says(0, &[]).json().unwrap();
+    let places = seen["places"].as_array().unwrap().iter().map(|at| at["place"].as_str().unwrap());
+    assert_eq!(places.collect::<Vec<_>>(), ["bench-1", "bench-2"]);
+    let own = rig.key("ci", &["access", "check", "--json"]).says(0, &[]).json().unwrap();
+    assert_eq!(own["identity"], "ci");
+    let may = |place: &str, right: &str| {
+        let all = own["decisions"].as_array().unwrap();
+        let found = all.iter().find(|at| at["place"] == place && at["right"] == right);
+        found.map(|at| at["allowed"].as_bool().unwrap())
+    };
+    assert_eq!(may("bench-1", "use"), Some(true));
+    assert_eq!(may("bench-2", "use"), Some(false));
+    assert_eq!(may("secret-1", "see"), None, "a hidden place is not listed");
+    rig.key("ci", &["access", "check", "-b", "secret-1"]).says(2, &["secret-1"]);
+    rig.key("ci", &["access", "check", "--as", "ci", "-b", "bench-1", "run"]).says(0, &[]);
+    rig.key("ci", &["access", "check", "-b", "bench-2", "run"]).says(2, &[]);
+    rig.key("ci", &["profile", "show", "microbit"]).says(0, &[]);
+    // What others did and may do, and what all runs are.
+    for verb in [
+        &["audit"][..],
+        &["audit", "verify"],
+        &["access", "check", "--as", "lead"],
+        &["runs", "prune", "--keep-days", "1"],
+    ] {
+        let refused = rig.key("ci", verb);
+        refused.says(2, &["ci has no right to administer all places"]);
+        assert_eq!(refused.out(), "", "{refused}");
+        rig.key("lead", verb).says(0, &[]);
+    }
+    let asked = rig.asked();
+    let wanted = [
+        "ci audit - refused",
+        "ci audit - refused",
+        "ci access-check - refused",
+        "ci runs-prune - refused",
+        "lead runs-prune - accepted",
+    ];
+    assert_eq!(asked, wanted);
+}

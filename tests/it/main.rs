@@ -69,6 +69,8 @@ mod remote;
 mod remote_attach;
 mod remote_drops;
 mod remote_hostile;
+mod remote_kills;
+mod remote_shell;
 mod remote_views;
 mod repair_board;
 mod repair_clients;

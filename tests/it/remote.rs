@@ -32,6 +32,12 @@ impl TwoHosts {
         self.rig.path("../home/STATE/jig/rig.sock")
     }
 
+    /// Kills the service of the rig, and starts another one.
+    pub(crate) fn replace_service(&mut self) {
+        self.service.take().unwrap().kill();
+        self.service = Some(CaptureService::start(&self.rig));
+    }
+
     /// Calls jig at the desk, for the rig.
     pub(crate) fn call(&self, args: &[&str]) -> std::process::Command {
         let mut command = self.desk.jig(args);
@@ -145,8 +151,7 @@ fn a_run_goes_on_where_the_server_is_killed_and_its_caller_comes_back() {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let caller = Started::of(&mut command);
     begun(&hosts);
-    hosts.service.take().unwrap().kill();
-    hosts.service = Some(CaptureService::start(&hosts.rig));
+    hosts.replace_service();
     caller.finish().says(0, &["PASS mps2-an385"]);
     assert_eq!(hosts.rig.run_dirs().len(), 1, "the run was made again");
 }

@@ -2,13 +2,15 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
+use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::linux::image_sets;
+use crate::served::first_line;
 use crate::sshd::Sshd;
-use crate::workshop::{Ran, Slot, Workshop, ran};
+use crate::workshop::{DEADLINE, Ran, Slot, Started, Workshop, ran};
 
 /// This host as a board: an SSH server on the loopback interface.
 struct Computer {
@@ -302,4 +304,98 @@ fn an_emulated_board_is_booted_for_a_command() {
         assert_eq!((ran.code(), ran.out().trim()), (5, "42"), "{ran}");
     }
     assert!(workshop.processes().is_empty(), "{:?}", workshop.processes());
+}
+
+#[test]
+fn commands_do_not_run_beside_a_board_that_is_held() {
+    let _slot = Slot::take();
+    let workshop = Workshop::new();
+    let mut hold = workshop.jig(["--json", "hold", "-b", "arm64-virt"]);
+    hold.env("JIG_IMAGES", image_sets()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut holder = Started::of(&mut hold);
+    let (line, _events) = first_line(&mut holder);
+    assert!(line.contains("arm64-virt"), "{line}: {}", holder.finish());
+    // The held board is the one that is meant, and not another that is booted for the command.
+    let refused = workshop.run(["exec", "-b", "arm64-virt", "--", "true"]);
+    refused.says(2, &["held by another process", "jig console -b arm64-virt"]);
+    workshop.write("file", "content");
+    let refused = workshop.run(["cp", "-b", "arm64-virt", "file", ":/tmp/"]);
+    refused.says(2, &["held by another process"]);
+    holder.signal(Signal::SIGINT);
+    holder.finish().says(0, &[]);
+    workshop.nothing_lives(DEADLINE).unwrap();
+}
+
+/// The password of the user that a test gives the emulated board; its hash by `openssl passwd -1`.
+const PASSWORD: &str = "corr3ct h0rse";
+const HASH: &str = "$1$jigtest$FaznteZT5fx4ysn4o.OUW/";
+
+#[test]
+fn a_serial_console_is_logged_in_at_and_a_wrong_password_is_the_rigs() {
+    let _slot = Slot::take();
+    let workshop = Workshop::new();
+    workshop.write(
+        "rig.toml",
+        "version = 1\n[[place]]\nname = \"pi\"\nboard = \"arm64-virt\"\nemulator = {}\n\
+         [place.shell]\nlogin = { user = \"tester\", password = { env = \"PI_PASSWORD\" } }\n",
+    );
+    // A console that asks for the user again and again, as getty(8) does.
+    let begin = format!(
+        r#"
+        {{ power = "cycle" }}, {{ boot = true }},
+        {{ exec = ["sh", "-c", "echo 'tester:{HASH}:1000:1000:tester:/tmp:/bin/sh' >>/etc/passwd"], via = "ssh" }},
+        {{ send = "exec sh -c 'while :; do login -p; done'\n" }},
+        {{ expect = 'login: ' }},
+        "#
+    );
+    let logged_in = |password: Option<&str>, actions: &str| {
+        let args = ["--json", "test", "-b", "pi", "--max-recoveries", "0"];
+        let mut command = workshop.jig(args);
+        command.env("JIG_IMAGES", image_sets());
+        command.envs(password.map(|password| ("PI_PASSWORD", password)));
+        test(&mut command, &workshop, &format!("{begin}\n{actions}"))
+    };
+    let (told, verdict) = logged_in(
+        Some(PASSWORD),
+        r#"
+        { exec = ["id", "-un"], via = "serial" },
+        { expect = '^tester\r?\n' },
+        { exec = ["sh", "-c", "exit 7"], exit_code = 7, via = "serial" },
+        "#,
+    );
+    told.says(0, &[]);
+    assert_eq!(verdict["cause"], "expectations_met", "{told}");
+    // The password is nowhere in the run.
+    let run = workshop.run_dirs().pop().unwrap();
+    let found = Command::new("grep").args(["-rlaF", PASSWORD]).arg(&run).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&found.stdout), "", "files that hold the password");
+    let (told, verdict) = logged_in(Some("wrong"), r#"{ exec = ["true"], via = "serial" },"#);
+    told.says(75, &[]);
+    assert_eq!(verdict["cause"], "shell_refused", "{told}");
+    let summary = verdict["summary"].as_str().unwrap();
+    assert!(summary.contains("login of tester") && summary.contains("[shell]"), "{summary}");
+    let (told, verdict) = logged_in(None, r#"{ exec = ["true"], via = "serial" },"#);
+    told.says(75, &[]);
+    assert!(verdict["summary"].as_str().unwrap().contains("PI_PASSWORD"), "{verdict}");
+    workshop.nothing_lives(DEADLINE).unwrap();
+}
+
+#[test]
+fn boards_and_doctor_tell_how_a_shell_is_reached() {
+    let computer = Computer::new();
+    let workshop = &computer.workshop;
+    let listed = workshop.run(["boards"]);
+    listed.says(0, &[]);
+    assert!(listed.out().contains("shell by ssh "), "{listed}");
+    let json = workshop.run(["--json", "boards"]).json().unwrap();
+    let shell = json["places"][0]["shell"].as_str().unwrap();
+    assert!(shell.ends_with(&format!("127.0.0.1:{}", computer.sshd.port())), "{json}");
+    let answers = workshop.run(["doctor", "-b", "pc"]);
+    assert!(answers.says(0, &[]).out().contains("it answers over ssh"), "{answers}");
+    fs::write(computer.sshd.file("none"), "").unwrap();
+    computer.rig("user", "none", "");
+    let refused = workshop.run(["doctor", "-b", "pc"]);
+    for words in ["accept-new", "jig exec -b pc"] {
+        assert!(refused.says(75, &[]).out().contains(words), "{refused}");
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::capture_service::{CaptureService, captured, named, rig};
 use crate::manifest::elf;
+use crate::remote::OverSsh;
 use crate::serial::terminal;
 use crate::workshop::{Slot, Started, Workshop, ran, tied, until};
 
@@ -59,12 +60,26 @@ fn places_are_shown_with_leases_and_hostile_output_as_text() {
 fn a_run_is_shown_live_and_keys_work() {
     let _slot = Slot::take();
     let workshop = Workshop::new();
+    live(&workshop, |args| workshop.jig(args), || ());
+}
+
+#[test]
+fn a_rig_elsewhere_is_shown_live_whatever_becomes_of_the_connection() {
+    let _slot = Slot::take();
+    let hosts = OverSsh::new();
+    live(&hosts.rig, |args| hosts.call(args), || hosts.sshd.connections().cut());
+    assert_eq!(hosts.desk.run_dirs().len(), 0, "what is looked at is not kept");
+}
+
+/// Looks at a run of a rig by commands that `look` makes; does something `meanwhile`.
+fn live(rig: &Workshop, look: impl Fn(&[&str]) -> Command, meanwhile: impl Fn()) {
+    let workshop = rig;
     let image = elf("microbit", "unity-pass");
     let run = ["run", "-b", "microbit", "--until", "never", "--timeout", "10m", &image];
     let mut command = workshop.jig(run);
     let run = Started::of(command.stdout(Stdio::null()).stderr(Stdio::null()));
     let place = || {
-        let told = json(&workshop, &["--filter", "microbit"]);
+        let told = json(workshop, &["--filter", "microbit"]);
         let places = told["places"].as_array().unwrap().clone();
         places.into_iter().find(|at| at["place"] == "microbit").unwrap()
     };
@@ -75,7 +90,7 @@ fn a_run_is_shown_live_and_keys_work() {
     let mut stty = tied("stty");
     stty.arg("-F").arg(&path).args(["rows", "30", "cols", "150"]);
     ran(&mut stty).unwrap().says(0, &[]);
-    let mut command = workshop.jig(["top"]);
+    let mut command = look(&["top"]);
     command.env("TERM", "xterm-256color").env("NO_COLOR", "1");
     command.stdin(near.try_clone().unwrap()).stdout(near.try_clone().unwrap());
     command.stderr(Stdio::piped());
@@ -92,6 +107,7 @@ fn a_run_is_shown_live_and_keys_work() {
     sees(&id);
     // Words only: blanks that were blank before are not drawn.
     sees("filter,");
+    meanwhile();
     keys.write_all(b"/microbit\r").unwrap();
     sees("/microbit");
     shown.lock().unwrap().clear();

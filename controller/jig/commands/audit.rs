@@ -1,12 +1,15 @@
-//! `jig audit`: what was asked at the places of this host, by whom, and whether the log is whole.
+//! `jig audit`: what was asked at the places of a rig, by whom, and whether the log is whole.
 
 use jiff::Timestamp;
-use jig_lab::Catalogue;
+use jig_lab::{AuditPage, RigQuery, RigView};
 use jig_model::{Fault, exit};
-use jig_rig::audit::{AuditChain, AuditDecision, AuditEntry, AuditItem, AuditLine, AuditLog};
+use jig_rig::audit::{AuditChain, AuditDecision, AuditEntry, AuditItem, AuditLine};
 use jig_rig::console::escape;
 use serde_json::json;
 
+use super::execute::unexpected;
+use super::rig::{elsewhere, seen, stopped, view};
+use super::runtime::until_signalled;
 use crate::args::{AuditArgs, AuditCommand, Common};
 use crate::failure::Failure;
 use crate::render::{Screen, one_line};
@@ -16,27 +19,47 @@ use crate::render::{Screen, one_line};
 /// JSON: a line of the log as it is kept, each on a line of its own; of `verify` one object
 /// `{"lines","first","last":[NUMBER,SHA256],"bad":{"file","line","why"}}`.
 pub(crate) fn audit(common: &Common, screen: &Screen, args: AuditArgs) -> Result<u8, Failure> {
-    let log = Catalogue::load(&common.lab()?)?.audit_log();
     if let Some(AuditCommand::Verify { contains }) = args.command {
-        return verify(screen, &log, contains.as_deref());
+        let query = RigQuery::AuditChain { contains: contains.clone() };
+        let RigView::AuditChain(chain) = view(common, query)? else { return Err(unexpected()) };
+        return verify(screen, chain, contains.as_deref());
     }
-    let from = args.since.and_then(|since| Timestamp::now().checked_sub(since).ok());
-    for item in log.read()? {
-        let AuditItem { file, line, content, finding, .. } = item?;
-        if let Some(finding) = finding {
-            let file = escape(file.display().to_string().as_bytes()).to_string();
-            screen.insist(&format!("{file}:{line}: {finding}"));
+    let since = args.since.and_then(|since| Timestamp::now().checked_sub(since).ok());
+    let rig = elsewhere(common)?;
+    until_signalled(async |cancel| {
+        let mut skip = Some(0);
+        while let Some(behind) = skip {
+            let query = RigQuery::Audit { since, skip: behind };
+            let page = tokio::select! {
+                page = seen(rig.as_ref(), common, query) => page?,
+                () = cancel.cancelled() => return Err(stopped()),
+            };
+            let RigView::Audit(AuditPage { items, next }) = page else { return Err(unexpected()) };
+            for item in items {
+                show(screen, item, since);
+            }
+            // A page that leads no further is the last one, whatever it says.
+            skip = next.filter(|next| *next > behind);
         }
-        let Some(content) = content else { continue };
-        if from.is_some_and(|from| content.entry.at < from) {
-            continue;
-        }
-        match screen.json() {
-            true => screen.out_json(&json!(content)),
-            false => screen.out(&told(&content)),
-        }
+        Ok(exit::PASS)
+    })
+}
+
+/// Shows a line of the log, and what is wrong with it; of older ones, only that.
+fn show(screen: &Screen, item: AuditItem, since: Option<Timestamp>) {
+    let AuditItem { file, line, content, finding, .. } = item;
+    if let Some(finding) = finding {
+        let file = escape(file.display().to_string().as_bytes()).to_string();
+        screen.insist(&format!("{file}:{line}: {finding}"));
     }
-    Ok(exit::PASS)
+    let Some(content) = content else { return };
+    if since.is_some_and(|since| content.entry.at < since) {
+        return;
+    }
+    match screen.json() {
+        true => screen.out_json(&json!(content)),
+        false => screen.out(&told(&content)),
+    }
 }
 
 /// Tells a line to people.
@@ -59,8 +82,8 @@ fn told(line: &AuditLine) -> String {
     format!("{number} {at} {identity} {decision} {command}{place}: {}", rest.join(", "))
 }
 
-fn verify(screen: &Screen, log: &AuditLog, contains: Option<&str>) -> Result<u8, Failure> {
-    let AuditChain { lines, first, last, bad, contains: found } = log.verify(contains)?;
+fn verify(screen: &Screen, chain: AuditChain, contains: Option<&str>) -> Result<u8, Failure> {
+    let AuditChain { lines, first, last, bad, contains: found } = chain;
     if screen.json() {
         let bad = bad.as_ref().map(|(file, line, finding)| {
             json!({ "file": file, "line": line, "why": finding.to_string() })

@@ -16,9 +16,10 @@ use crate::render::{Screen, Style, TextTable, one_line};
 
 /// Lists places and profiles.
 ///
-/// JSON: `{"places":[{"name","board","title","how","deploy","canary","health","features",
-/// "origin"}],"profiles":[{"id","title","arch","how","features","origin"}]}`; `how` has the parts
-/// of the place, by their names in a rig file. A place without a canary of its own has null there;
+/// JSON: `{"places":[{"name","board","title","how","shell","deploy","canary","health",
+/// "features","origin"}],"profiles":[{"id","title","arch","how","features","origin"}]}`; `how` has the parts
+/// of the place, by their names in a rig file, and `shell` says in words how commands reach its
+/// board. A place without a canary of its own has null there;
 /// so has `deploy` where nothing puts an image on the board, and health that cannot be read.
 pub(crate) fn boards(common: &Common, screen: &Screen) -> Result<u8, Failure> {
     let RigView::Boards(list) = view(common, RigQuery::Boards)? else { return Err(unexpected()) };
@@ -35,7 +36,9 @@ fn as_table(list: &BoardList) -> TextTable {
     let mut used: BTreeSet<&BoardId> = BTreeSet::new();
     for place in &list.places {
         used.insert(&place.board);
-        let ListedPlace { name, board, title, made_of, health, features, near, .. } = place;
+        let ListedPlace { name, board, title, made_of, shell, health, features, near, .. } = place;
+        let shell = shell.iter().map(|shell| format!(", shell by {shell}"));
+        let made_of = format!("{made_of}{}", shell.collect::<String>());
         // A place that is well is not worth a word.
         let ill = health.filter(|state| *state != HealthState::Healthy);
         let how = ill.map_or_else(|| made_of.clone(), |state| format!("{made_of}, {state}"));
@@ -69,6 +72,7 @@ fn as_json(list: &BoardList) -> Value {
             "board": place.board,
             "title": place.title,
             "how": place.parts,
+            "shell": place.shell,
             "deploy": place.deploy,
             "canary": place.canary,
             "health": place.health,

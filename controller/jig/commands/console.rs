@@ -14,11 +14,12 @@ use jig_model::{ConsoleName, Fault, VerdictKind, exit};
 use jig_rig::console::escape;
 use jig_rig::workflow::CancelToken;
 use serde_json::json;
+use tokio::sync::mpsc;
 
 use self::typed::TypedInput;
 use self::view::ConsoleView;
-use super::execute::{ended_run, execute, unexpected};
-use super::rig::OpenRig;
+use super::execute::ended_run;
+use super::rig::{OpenRig, stopped};
 use super::runtime::until_signalled;
 use crate::args::{Common, ConsoleArgs, RawMode};
 use crate::failure::Failure;
@@ -39,19 +40,21 @@ pub(crate) fn console(common: &Common, screen: &Screen, args: ConsoleArgs) -> Re
         return Err(Failure::new(Fault::Usage, words).help("use --raw=bytes, or no --raw"));
     }
     let rig = OpenRig::open(common)?;
-    let wanted = match &args.console {
-        Some(console) => console.clone(),
-        None => rig.primary_console(&args.target.board)?,
-    };
-    if let Some(command) = args.line_command(&wanted) {
-        return match execute(&rig, command, Arc::new(LineEvents(screen.clone())))? {
-            Reply::Ended(_) => Ok(exit::PASS),
-            _ => Err(unexpected()),
-        };
-    }
     let quiet = if io::stdin().is_terminal() { Duration::ZERO } else { QUIET };
     let typed = Arc::new(TypedInput::new(&args));
+    // Within one runtime, because a connection to a rig elsewhere ends with its runtime.
     let reply = until_signalled(async |cancel| {
+        let wanted = match &args.console {
+            Some(console) => console.clone(),
+            None => tokio::select! {
+                found = rig.primary_console(&args.target.board) => found?,
+                () = cancel.cancelled() => return Err(stopped()),
+            },
+        };
+        if let Some(command) = args.line_command(&wanted) {
+            let ((_, none), events) = (mpsc::channel(1), Arc::new(LineEvents(screen.clone())));
+            return rig.execute(command, none, events, cancel).await;
+        }
         let older = args.shows_older(io::stdin().is_terminal(), io::stdout().is_terminal());
         let command = args.console_command(&wanted, quiet, older);
         let events = Arc::new(Session::new(screen, &args, &wanted, &typed, cancel.clone()));

@@ -15,6 +15,8 @@ use jig_rig::store::RunStore;
 use serde::Serialize;
 use serde_json::json;
 
+use super::rig::stopped;
+use super::runtime::until_signalled;
 use crate::args::{Common, DoctorArgs};
 use crate::failure::Failure;
 use crate::render::{Paint, Screen, Style, one_line};
@@ -60,7 +62,7 @@ impl DoctorFinding {
 
 /// Looks at the host. JSON: `{"ok":BOOL,"checks":[{"check","level","found","fix"}]}` with
 /// the levels `ok`, `warning` and `missing`; `ok` tells that nothing is missing. With a place, only
-/// its serial ports and its probe are looked at.
+/// its serial ports, its probe and its shell are looked at.
 pub(crate) fn doctor(common: &Common, screen: &Screen, args: &DoctorArgs) -> Result<u8, Failure> {
     if common.is_elsewhere() {
         // Programs, rights and folders are those of the process that looks.
@@ -70,7 +72,13 @@ pub(crate) fn doctor(common: &Common, screen: &Screen, args: &DoctorArgs) -> Res
     }
     if let Some(name) = &args.board {
         let catalogue = Catalogue::load(&common.own_lab())?;
-        return Ok(report(screen, &place::look(&catalogue, name)?));
+        let findings = until_signalled(async |cancel| {
+            tokio::select! {
+                found = place::look(&catalogue, name) => found,
+                () = cancel.cancelled() => Err(stopped()),
+            }
+        });
+        return Ok(report(screen, &findings?));
     }
     let mut findings = Vec::new();
     let progress = screen.progress();

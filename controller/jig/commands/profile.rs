@@ -6,14 +6,16 @@ mod new;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use jig_lab::{Boards, Catalogue, SharedPort, Source, read, shared_ports};
+use jig_lab::{Boards, RigQuery, RigView, SharedPort, SheetLine, Source, read, shared_ports};
 use jig_model::plan::Plan;
-use jig_model::profile::{BoardProfile, Deploy, FaultSetText, FaultSets, StageProbe};
+use jig_model::profile::{BoardProfile, FaultSetText, FaultSets};
 use jig_model::rig_file::{Rig, RigText};
-use jig_model::{Problem, Problems, byte_size, exit};
+use jig_model::{BoardId, Problem, Problems, exit};
 use jig_probe::DescribedChips;
 
 use super::check::{Checked, check_all};
+use super::execute::unexpected;
+use super::rig::view;
 use crate::args::{Common, ProfileCommand};
 use crate::failure::Failure;
 use crate::render::{Screen, Style, one_line};
@@ -27,17 +29,27 @@ pub(crate) fn profile(
     match command {
         ProfileCommand::Check { files } => check(common, screen, &files),
         ProfileCommand::New(args) => new::new(screen, &args),
-        ProfileCommand::Show { board } => {
-            let profile = Catalogue::load(&common.lab()?)?.profile(&board)?;
-            if screen.json() {
-                screen.out_json(&*profile);
-            } else {
-                let head = screen.out_paint().paint(Style::Bold, profile.id.as_str());
-                screen.out(&format!("{head}\n{}", as_text(&profile).trim_end()));
-            }
-            Ok(exit::PASS)
-        }
+        ProfileCommand::Show { board } => show(common, screen, board),
     }
+}
+
+/// Shows the profile of a kind of board of the rig.
+///
+/// JSON: the profile as Jig has read it.
+fn show(common: &Common, screen: &Screen, board: BoardId) -> Result<u8, Failure> {
+    let RigView::Profile(sheet) = view(common, RigQuery::Profile { board })? else {
+        return Err(unexpected());
+    };
+    if screen.json() {
+        screen.out_json(&sheet.profile);
+        return Ok(exit::PASS);
+    }
+    let mut text = screen.out_paint().paint(Style::Bold, sheet.id.as_str());
+    for SheetLine { name, value } in &sheet.lines {
+        let _ = write!(text, "\n  {:<10}{}", one_line(name), one_line(value));
+    }
+    screen.out(&text);
+    Ok(exit::PASS)
 }
 
 /// What a file seems to be.
@@ -151,98 +163,6 @@ fn first(mut list: Vec<jig_model::Problems>) -> jig_model::Problems {
         source: String::new(),
         list: Vec::new(),
     })
-}
-
-fn as_text(profile: &BoardProfile) -> String {
-    let mut text = String::new();
-    let mut line = |name: &str, value: String| {
-        if !value.is_empty() {
-            let _ = writeln!(text, "  {name:<10}{}", one_line(&value));
-        }
-    };
-    line("title", profile.title.clone());
-    line("from", profile.origin.clone());
-    line("status", profile.status.map_or_else(String::new, |status| status.as_str().to_owned()));
-    line("sources", profile.sources.join("; "));
-    line("arch", profile.arch.to_string());
-    line("chip", profile.chip.clone().unwrap_or_default());
-    line("memory", profile.memory_text());
-    for (n, console) in profile.consoles.iter().enumerate() {
-        let primary = if n == 0 { ", primary" } else { "" };
-        line(
-            "console",
-            format!("{} ({:?}, {} baud{primary})", console.name, console.kind, console.baud)
-                .to_lowercase(),
-        );
-    }
-    line("features", profile.features.iter().map(String::as_str).collect::<Vec<_>>().join(", "));
-    if let Some(emulation) = &profile.emulation {
-        let args = emulation.args.join(" ");
-        line("emulator", format!("{} -machine {} {args}", emulation.program, emulation.machine));
-        line("image set", emulation.image_set.clone().unwrap_or_default());
-        let quirks = emulation.quirks;
-        let quirks = [
-            (quirks.poke_after_input, "poke-after-input"),
-            (quirks.drops_early_input, "drops-early-input"),
-            (quirks.freezes_when_unread, "freezes-when-unread"),
-            (quirks.drops_when_unread, "drops-when-unread"),
-        ];
-        let has: Vec<&str> = quirks.iter().filter(|(has, _)| *has).map(|(_, name)| *name).collect();
-        line("quirks", has.join(", "));
-    }
-    match &profile.deploy {
-        Some(Deploy::Command(command)) => {
-            let argv = command.argv.join(" ");
-            line("deploy", format!("{argv} (within {:?})", command.timeout));
-        }
-        Some(deploy) => line("deploy", deploy.method().to_string()),
-        None => {}
-    }
-    for stage in &profile.stages {
-        let how = match &stage.probe {
-            StageProbe::Console(pattern) => format!("console shows /{}/", pattern.as_str()),
-            StageProbe::Banner { port, pattern } => {
-                format!("port {port} answers /{}/", pattern.as_str())
-            }
-        };
-        line("stage", format!("{}: {how}, within {:?}", stage.name, stage.timeout));
-    }
-    let faults = profile.faults.iter().map(|fault| format!("{} ({})", fault.name, fault.cause));
-    line("faults", faults.collect::<Vec<_>>().join(", "));
-    let limits = &profile.limits;
-    line(
-        "limits",
-        format!(
-            "flood {} bytes, boot loop {} boots, settle {:?}, silence {:?}",
-            limits.flood_bytes, limits.boot_loop, limits.settle, limits.silence
-        ),
-    );
-    let recovery = &profile.recovery;
-    let ladder: Vec<&str> = recovery.ladder.iter().map(|step| step.as_str()).collect();
-    line("ladder", ladder.join(", "));
-    line(
-        "recovery",
-        format!(
-            "{} recoveries a run, each within {:?}, power away for {:?} at most",
-            recovery.max_recoveries, recovery.timeout, recovery.long_off
-        ),
-    );
-    let health = &profile.health;
-    let checks = health.checks.as_deref().map_or("all that fit".to_owned(), |chosen| {
-        chosen.iter().map(|check| check.as_str()).collect::<Vec<_>>().join(", ")
-    });
-    line("health", format!("{checks}; every {:?}", health.interval));
-    line(
-        "host",
-        format!(
-            "{} of disk, {} of memory and {} files free, clock within {:?}",
-            byte_size(health.free_disk),
-            byte_size(health.free_memory),
-            health.free_handles,
-            health.clock_skew
-        ),
-    );
-    text
 }
 
 #[cfg(test)]

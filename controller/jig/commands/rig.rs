@@ -59,7 +59,7 @@ impl OpenRig {
     }
 
     /// Finds the console of a place that is meant where none is named.
-    pub(crate) fn primary_console(&self, place: &PlaceName) -> Result<ConsoleName, Failure> {
+    pub(crate) async fn primary_console(&self, place: &PlaceName) -> Result<ConsoleName, Failure> {
         match self {
             Self::Here(lab) => {
                 let (_, profile) = lab.catalogue().place(place)?;
@@ -67,8 +67,7 @@ impl OpenRig {
             }
             Self::There(rig) => {
                 let place = DescribePlace { place: place.clone() };
-                let told: PlaceAnswer =
-                    until_signalled(async |_| rig.call(&place).await.map_err(Failure::from))?;
+                let told: PlaceAnswer = rig.call_again(&place).await?;
                 Ok(told.primary)
             }
         }

@@ -11,7 +11,7 @@ use jig_model::{Fault, exit};
 use jig_rig::identity::{named, over_ssh, own_identity};
 use jig_rig::store::host_name;
 use jig_service::jobs::{JobStore, WorkerProgram};
-use jig_service::server::{FileStore, JobWatchers, RigHost, serve};
+use jig_service::server::{CatalogueCache, FileStore, JobWatchers, RigHost, serve};
 use tokio::io::{stdin, stdout};
 
 use super::runtime::until_signalled;
@@ -46,7 +46,7 @@ pub(crate) fn rig_host(common: &Common) -> Result<RigHost, Failure> {
         audit: catalogue.audit_log(),
         watchers: JobWatchers::default(),
         worker: WorkerProgram { program, args: common.again() },
-        lab: config,
+        catalogue: CatalogueCache::new(config).with(catalogue),
         name: host_name(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         refuse: |error| Failure::from(error).into(),

@@ -15,15 +15,18 @@ mod tests;
 mod timeline;
 mod words;
 
-use jig_lab::Catalogue;
-use jig_model::{Fault, byte_size, exit};
-use jig_rig::store::{Retention, RunStore};
+use jig_lab::{Catalogue, LeftRun, PrunedRuns, RunLimits};
+use jig_model::{byte_size, exit};
+use jig_rig::store::RunStore;
 use jig_service::client::RunPart;
-use serde_json::{Value, json};
+use jig_service::protocol::PruneRuns;
+use serde_json::json;
 
 use self::source::open;
+use super::rig::elsewhere;
+use super::runtime::until_signalled;
 use crate::args::{Common, RunsCommand};
-use crate::failure::{Failure, chain};
+use crate::failure::Failure;
 use crate::render::{Screen, one_line};
 
 /// Lists, shows, follows, cancels, exports or removes runs.
@@ -40,51 +43,34 @@ pub(crate) fn runs(
         RunsCommand::Cancel { run } => cancel::cancel(common, screen, &run),
         RunsCommand::Export { run, output } => export::export(common, screen, &run, output),
         RunsCommand::Prune { keep_days, keep_size } => {
-            if common.is_elsewhere() {
-                let words = "`jig runs prune` removes runs of this host only, and a rig elsewhere is \
-                             named";
-                return Err(Failure::new(Fault::Usage, words).help(
-                    "run it at the rig's host; for the copies of this host, leave out --rig and \
-                     JIG_RIG",
-                ));
-            }
-            let given = Retention { keep_days, keep_bytes: keep_size };
-            if let (true, Some(folder)) = (given != Retention::default(), &common.runs) {
+            let limits = RunLimits { keep_days, keep_bytes: keep_size };
+            let pruned = match (elsewhere(common)?, &common.runs) {
+                (Some(rig), _) => {
+                    until_signalled(async |_| Ok(rig.call(&PruneRuns { limits }).await?))?
+                }
                 // What the rig file says does not matter then, nor whether it is right.
-                return prune(screen, &RunStore::new(folder), given);
-            }
-            let catalogue = Catalogue::load(&common.lab()?)?;
-            // What is typed replaces what the rig file says; mixing them would surprise.
-            let keep = if given == Retention::default() { catalogue.retention() } else { given };
-            if keep == Retention::default() {
-                return Err(Failure::new(Fault::Usage, "nothing says which runs may stay").help(
-                    "try `jig runs prune --keep-days 30`, or set `keep` in [runs] of the rig file",
-                ));
-            }
-            prune(screen, &RunStore::new(catalogue.runs_dir()), keep)
+                (None, Some(folder)) if limits != RunLimits::default() => {
+                    PrunedRuns::of(&RunStore::new(folder), limits)?
+                }
+                (None, _) => Catalogue::load(&common.lab()?)?.prune_runs(limits)?,
+            };
+            Ok(show_pruned(screen, &pruned))
         }
     }
 }
 
-/// Removes old runs. JSON: `{"removed":[{"id","bytes"}],"left":[{"id","error"}]}`.
-fn prune(screen: &Screen, store: &RunStore, keep: Retention) -> Result<u8, Failure> {
-    let pruned = store.prune(keep, jiff::Timestamp::now()).map_err(Failure::from)?;
-    let (left, removed): (Vec<_>, Vec<_>) = pruned.into_iter().partition(|p| p.error.is_some());
+/// Tells which runs were removed. JSON: `{"removed":[{"id","bytes"}],"left":[{"id","error"}]}`.
+fn show_pruned(screen: &Screen, pruned: &PrunedRuns) -> u8 {
+    let PrunedRuns { removed, left } = pruned;
     if screen.json() {
-        let gone = removed.iter().map(|p| json!({ "id": p.id, "bytes": p.bytes }));
-        let kept = left
-            .iter()
-            .map(|p| json!({ "id": p.id, "error": p.error.as_ref().map(|error| chain(error)) }));
-        let (gone, kept) = (gone.collect::<Vec<Value>>(), kept.collect::<Vec<Value>>());
-        screen.out_json(&json!({ "removed": gone, "left": kept }));
+        screen.out_json(&json!({ "removed": removed, "left": left }));
     } else {
-        let bytes = removed.iter().map(|p| p.bytes).fold(0, u64::saturating_add);
+        let bytes = removed.iter().map(|run| run.bytes).fold(0, u64::saturating_add);
         let s = if removed.len() == 1 { "" } else { "s" };
         screen.out(&format!("removed {} run{s}, {}", removed.len(), byte_size(bytes)));
-        for p in &left {
-            let why = p.error.as_ref().map(|error| chain(error)).unwrap_or_default();
-            screen.insist(&format!("could not remove {}: {}", p.id, one_line(&why)));
+        for LeftRun { id, error } in left {
+            screen.insist(&format!("could not remove {id}: {}", one_line(error)));
         }
     }
-    Ok(if left.is_empty() { exit::PASS } else { exit::LAB })
+    if left.is_empty() { exit::PASS } else { exit::LAB }
 }

@@ -20,6 +20,9 @@ impl From<AccessError> for Failure {
                 "ask who administers the rig; at its host, `jig access check --as {name} {right}` \
                  explains it"
             )),
+            AccessError::DeniedEverywhere { name, right, .. } => failure.help(format!(
+                "ask who administers the rig; `jig access check --as {name} {right}` at its host explains it"
+            )),
             AccessError::DeniedCall { .. } => failure.help("ask who administers the rig"),
             AccessError::Hidden(unknown) => failure.help(with_list(&unknown.help)),
         }

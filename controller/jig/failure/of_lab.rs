@@ -3,7 +3,7 @@
 use jig_drivers::serial::capture_service::CaptureServiceError;
 use jig_lab::{
     AttachError, BindError, CatalogueError, CheckError, ChecksError, CommandError, HoldError,
-    InjectError, NoConsole, PowerCommandError, RigViewError, RunError, SwitchError,
+    InjectError, NoConsole, PowerCommandError, PruneError, RigViewError, RunError, SwitchError,
 };
 use jig_model::document::did_you_mean;
 use jig_model::{BoardId, ConsoleName, DeviceName, Fault, PlaceName};
@@ -83,7 +83,19 @@ impl From<RigViewError> for Failure {
             RigViewError::Store(StoreError::NotFound { .. }) => {
                 failure.help("--runs names another folder")
             }
-            RigViewError::Store(_) | RigViewError::Probe(_) => failure,
+            RigViewError::Store(_) | RigViewError::Probe(_) | RigViewError::Audit(_) => failure,
+        }
+    }
+}
+
+impl From<PruneError> for Failure {
+    fn from(error: PruneError) -> Self {
+        let failure = Self::of(error.fault(), &error);
+        match (error.help(), error) {
+            (_, PruneError::Access(error)) => error.into(),
+            (_, PruneError::Audit(error)) => error.into(),
+            (Some(help), _) => failure.help(help),
+            (None, _) => failure,
         }
     }
 }
@@ -219,6 +231,10 @@ impl From<HoldError> for Failure {
             HoldError::Line { place, .. } => failure.help(format!(
                 "is it another version of jig? end it, and hold the board with this one: jig hold -b \
                  {place}"
+            )),
+            HoldError::NoShell(place) => failure.help(format!(
+                "its console takes commands: jig console -b {place}; or end `jig hold`, and a board is \
+                 booted for the command"
             )),
             HoldError::Gone(place) => {
                 failure.help(format!("hold the board again: jig hold -b {place}"))

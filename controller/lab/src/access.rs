@@ -36,6 +36,18 @@ pub enum AccessError {
         /// Which places would do.
         need: String,
     },
+    /// The user has not the right at each place of the rig.
+    #[error("{name} has no right to {right} all places, which {call} needs: {why}")]
+    DeniedEverywhere {
+        /// The user.
+        name: IdentityName,
+        /// The right.
+        right: AccessRight,
+        /// What needs it.
+        call: String,
+        /// Why not.
+        why: AccessDenial,
+    },
     /// A rig with access rules answers such a call only to a user whom they do not limit.
     #[error("{name} has no right to call {call}: {why}")]
     DeniedCall {
@@ -57,6 +69,7 @@ impl AccessError {
         match self {
             Self::Denied { .. }
             | Self::DeniedAll { .. }
+            | Self::DeniedEverywhere { .. }
             | Self::DeniedCall { .. }
             | Self::Hidden(_) => Fault::Usage,
         }
@@ -152,6 +165,32 @@ impl Catalogue {
                 Err(hidden) => Err(AccessError::Hidden(hidden)),
             },
         }
+    }
+
+    /// Tells by what the user has a right at every place of the rig, seen or not; a refusal is noted in
+    /// the audit log. `call` says what for.
+    ///
+    /// # Errors
+    /// The user has not.
+    pub fn authorise_everywhere(
+        &self,
+        right: AccessRight,
+        call: &str,
+    ) -> Result<String, AccessError> {
+        let mut basis = "there is no place".to_owned();
+        for place in &self.rig.places {
+            match self.decide(Some(right), place) {
+                AccessDecision::Allowed(by) => basis = by.to_string(),
+                AccessDecision::Denied(why) => {
+                    let name = self.user().identity.name.clone();
+                    let error =
+                        AccessError::DeniedEverywhere { name, right, call: call.into(), why };
+                    self.note_refused_call(call, right, error.to_string());
+                    return Err(error);
+                }
+            }
+        }
+        Ok(basis)
     }
 
     /// Returns what a place is selected by.

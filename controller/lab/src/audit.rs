@@ -83,6 +83,23 @@ impl Catalogue {
         self.note_anyway(AuditEntry { place, right, ..entry });
     }
 
+    /// Notes that a call is let in that is about no place alone.
+    pub(crate) fn note_call(
+        &self,
+        call: &str,
+        right: AccessRight,
+        why: String,
+    ) -> Result<Option<u64>, AuditError> {
+        let entry = self.entry(call, AuditDecision::Accepted, why);
+        self.note(AuditEntry { right: Some(right), ..entry })
+    }
+
+    /// Notes that such a call is refused.
+    pub(crate) fn note_refused_call(&self, call: &str, right: AccessRight, why: String) {
+        let entry = self.entry(call, AuditDecision::Refused, why);
+        self.note_anyway(AuditEntry { right: Some(right), ..entry });
+    }
+
     /// Notes what cannot be kept from happening.
     fn note_anyway(&self, entry: AuditEntry) {
         if let Err(error) = self.audit_log().append(entry) {
@@ -189,7 +206,7 @@ impl Catalogue {
     }
 
     /// Leaves out the places that the user may not see, and the leases that wait for those only.
-    fn visible(&self, answer: LeaseAnswer) -> LeaseAnswer {
+    pub(crate) fn visible(&self, answer: LeaseAnswer) -> LeaseAnswer {
         let LeaseAnswer::List { now, mut places, mut queue } = answer else { return answer };
         places.retain(|at| self.may(AccessRight::See, &at.place));
         let seen: Vec<_> = self.visible_places().filter_map(|place| self.traits(place)).collect();

@@ -49,7 +49,7 @@ pub(crate) mod built_in {
 }
 
 /// All boards and places.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Catalogue {
     /// The boards.
     pub profiles: BTreeMap<BoardId, Arc<BoardProfile>>,
@@ -119,6 +119,12 @@ impl Catalogue {
             fault_sets,
             around,
         })
+    }
+
+    /// Returns the same as another user sees it. Reads no file.
+    #[must_use]
+    pub fn seen_by(&self, user: &RigUser) -> Self {
+        Self { user: with_groups(user, &self.rig), ..self.clone() }
     }
 
     /// Finds a place and its board, with the consoles that it has there.

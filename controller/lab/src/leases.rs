@@ -72,10 +72,26 @@ impl Catalogue {
     /// # Errors
     /// The store cannot be used.
     pub fn leases(&self) -> Result<LeaseOverview, LeaseError> {
+        self.overview(|answer| answer)
+    }
+
+    /// Lists the leases of the places that the user may see, and who waits for those.
+    ///
+    /// # Errors
+    /// As [`Catalogue::leases`].
+    pub(crate) fn visible_leases(&self) -> Result<LeaseOverview, LeaseError> {
+        self.overview(|answer| self.visible(answer))
+    }
+
+    fn overview(
+        &self,
+        filtered: impl FnOnce(LeaseAnswer) -> LeaseAnswer,
+    ) -> Result<LeaseOverview, LeaseError> {
         if !has_leases(&self.lease_store()) {
             return Ok(LeaseOverview::default());
         }
-        let LeaseAnswer::List { places, queue, .. } = self.answer_lease(&LeaseOrder::List)? else {
+        let listed = filtered(self.answer_lease(&LeaseOrder::List)?);
+        let LeaseAnswer::List { places, queue, .. } = listed else {
             return Ok(LeaseOverview::default());
         };
         let mut waiting = BTreeMap::new();

@@ -26,7 +26,9 @@ mod leases;
 mod port_opener;
 mod power;
 mod probe;
+mod prune;
 mod run;
+mod shell_answer;
 mod views;
 
 use std::sync::Arc;
@@ -60,11 +62,14 @@ pub use self::leases::{
 pub use self::port_opener::PortOpener;
 pub use self::power::{PlaceSwitch, PowerCommandError, SwitchError, confirmation_words};
 pub use self::probe::{ProbeCommandError, ServedPlace, served_places};
+pub use self::prune::{LeftRun, PruneError, PrunedRuns, RemovedRun, RunLimits};
 pub use self::run::RunError;
+pub use self::shell_answer::ShellSilence;
 pub use self::views::{
-    AttachedDevices, BoardList, BrokenRecord, CandidateBoard, FoundRun, HealthList, ListedHealth,
-    ListedPlace, ListedProbe, ListedProfile, PlacePast, RecordTrouble, RigQuery, RigView,
-    RigViewError, RunPage, RunStanding, RunSummary, look,
+    AccessList, AttachedDevices, AuditPage, BoardList, BrokenRecord, CandidateBoard, CurrentRun,
+    FoundRun, HealthList, HeldLease, ListedAccess, ListedHealth, ListedPlace, ListedProbe,
+    ListedProfile, PlacePast, PlaceView, ProfileSheet, RecordTrouble, RigQuery, RigSnapshot,
+    RigView, RigViewError, RunPage, RunStanding, RunSummary, SheetLine, SnapshotReader, look,
 };
 
 /// The rig of this host. Cheap to clone.

@@ -74,6 +74,11 @@ impl GrowingFile {
         Ok(bytes)
     }
 
+    /// Looks again soon: something has happened.
+    pub(crate) fn look_soon(&mut self) {
+        self.pauses.news();
+    }
+
     /// Waits for the next bytes; none once all is read that was written while `grows` was true.
     /// Cancel-safe.
     pub(crate) async fn next(&mut self, grows: impl Fn() -> bool) -> io::Result<Option<Vec<u8>>> {

@@ -1,17 +1,19 @@
 //! What keeps this user from using one place: rights, other programs, devices that are not there.
 //!
-//! Opens no device: looks at nodes, their groups and the processes that have them open.
+//! Opens no device: looks at nodes, their groups and the processes that have them open. A shell over SSH
+//! is asked.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use jig_drivers::serial::port_user;
-use jig_lab::Catalogue;
+use jig_lab::{Catalogue, ShellSilence};
 use jig_model::PlaceName;
 use jig_model::flasher::InstallHint;
 use jig_model::profile::{Deploy, FlashCommand};
 use jig_model::rig_file::{ConsoleTransport, Endpoint, ProbePart};
+use jig_model::shell::TargetShell;
 use jig_probe::{ProbeInfo, list_probes_now};
 use nix::unistd::{AccessFlags, Gid, Group, access};
 
@@ -19,7 +21,10 @@ use super::{DoctorFinding, DoctorLevel, find_program};
 use crate::failure::{Failure, chain};
 
 /// Looks at the devices of a place.
-pub(super) fn look(catalogue: &Catalogue, name: &PlaceName) -> Result<Vec<DoctorFinding>, Failure> {
+pub(super) async fn look(
+    catalogue: &Catalogue,
+    name: &PlaceName,
+) -> Result<Vec<DoctorFinding>, Failure> {
     let (place, profile) = catalogue.place(name)?;
     let mut findings: Vec<DoctorFinding> = place.consoles.iter().filter_map(console).collect();
     if let Some(bound) = place.probe.as_ref().filter(|probe| !probe.is_served()) {
@@ -34,11 +39,35 @@ pub(super) fn look(catalogue: &Catalogue, name: &PlaceName) -> Result<Vec<Doctor
     if let Some(Deploy::Command(command)) = profile.deploy_at(&place) {
         findings.push(flasher(&command, find_program));
     }
+    if let Some(access) = profile.shell_at(&place) {
+        findings.push(shell(name, &access, catalogue.ask_shell(&place, &profile).await));
+    }
     if findings.is_empty() {
-        let found = "it has neither a serial port of this host nor a debug probe";
+        let found = "it has no serial port of this host, no debug probe and no shell";
         findings.push(DoctorFinding::ok(format!("place {name}"), found));
     }
     Ok(findings)
+}
+
+/// Tells how the shell of a place is reached, and whether it answers.
+fn shell(
+    name: &PlaceName,
+    access: &TargetShell,
+    answer: Result<Option<String>, ShellSilence>,
+) -> DoctorFinding {
+    let by = access.via;
+    match answer {
+        Ok(Some(_)) => DoctorFinding::ok("shell", "it answers over ssh"),
+        Ok(None) => {
+            let found =
+                format!("over {by}; it is asked when a command runs: jig exec -b {name} -- true");
+            DoctorFinding::ok("shell", found)
+        }
+        Err(error) => {
+            let fix = format!("correct `[place.shell]`, then: jig exec -b {name} -- true");
+            DoctorFinding::bad("shell", DoctorLevel::Missing, chain(&error), fix)
+        }
+    }
 }
 
 fn console(transport: &ConsoleTransport) -> Option<DoctorFinding> {

@@ -1,5 +1,6 @@
 //! Draws the view: a function of its state.
 
+use jig_lab::PlaceView;
 use jig_rig::health::HealthState;
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
@@ -9,7 +10,6 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Paragraph, Row, Table, TableState};
 
 use super::model::{OpenConsole, TopModel};
-use super::snapshot::PlaceView;
 use crate::render::rest;
 
 /// Height of what stands around the list: title, heads of the columns, keys.

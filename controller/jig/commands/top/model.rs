@@ -2,9 +2,8 @@
 //!
 //! Pure: no terminal, no files, no clock.
 
+use jig_lab::{PlaceView, RigSnapshot};
 use jig_model::PlaceName;
-
-use super::snapshot::{PlaceView, RigSnapshot};
 
 /// What the view shows.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -64,6 +63,32 @@ impl TopModel {
         let wanted = self.filter.to_lowercase();
         let places = self.snapshot.places.iter();
         places.filter(|place| wanted.is_empty() || has_text(place, &wanted)).collect()
+    }
+
+    /// Takes in all places; tells whether the view differs, apart from the time of day where nothing
+    /// counts it.
+    pub(super) fn take_places(&mut self, now: RigSnapshot) -> bool {
+        let counts = |snapshot: &RigSnapshot| {
+            snapshot.places.iter().any(|place| place.run.is_some() || place.lease.is_some())
+        };
+        let known = &self.snapshot;
+        let same =
+            now.places == known.places && now.queue == known.queue && now.missing == known.missing;
+        let changed = !same || counts(&now);
+        self.snapshot = now;
+        changed
+    }
+
+    /// Takes in the lines of a console; tells whether the view differs. Those of another console than the
+    /// open one are left out.
+    pub(super) fn take_console(&mut self, place: &PlaceName, lines: Vec<String>) -> bool {
+        match self.console.as_mut().filter(|open| open.place == *place && open.lines != lines) {
+            Some(open) => {
+                open.lines = lines;
+                true
+            }
+            None => false,
+        }
     }
 
     /// Returns the position of the selected place among those shown.

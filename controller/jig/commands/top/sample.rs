@@ -1,9 +1,9 @@
 //! A view to test with.
 
+use jig_lab::{CurrentRun, HeldLease, PlaceView, RigSnapshot};
 use jig_rig::health::HealthState;
 
 use super::model::TopModel;
-use super::snapshot::{CurrentRun, HeldLease, PlaceView, RigSnapshot};
 
 /// Three places: one in use, one leased, one out of service.
 pub(super) fn sample_model() -> TopModel {

@@ -33,6 +33,9 @@ pub enum HoldError {
     /// The process that holds the board has ended before it answered.
     #[error("the process that held {0} has ended before it answered")]
     Gone(PlaceName),
+    /// Commands of a shell do not reach a board that another process holds.
+    #[error("{0} is held by another process, and commands of a shell do not reach a held board")]
+    NoShell(PlaceName),
     /// The process that holds the board refuses the command; may hold any text.
     #[error("{}", .0.message)]
     Refused(Box<Refusal>),
@@ -46,6 +49,7 @@ impl HoldError {
             Self::Board(error) => error.fault(),
             Self::Switch(error) => error.fault(),
             Self::Socket(_) | Self::Line { .. } | Self::Gone(_) => Fault::Lab,
+            Self::NoShell(_) => Fault::Usage,
             Self::Refused(refusal) => refusal.fault,
         }
     }

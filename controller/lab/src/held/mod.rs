@@ -42,6 +42,12 @@ impl Lab {
         &self,
         command: &Command,
     ) -> Result<Option<HolderClient>, HoldError> {
+        if let Command::Shell(shell) = command
+            && HolderClient::connect(&self.catalogue.places(), &shell.place).await?.is_some()
+        {
+            // A run has a board of its own, and the user means the one that is held.
+            return Err(HoldError::NoShell(shell.place.clone()));
+        }
         match self.held.is_none() && is_carried_out_by_holder(command) {
             true => HolderClient::connect(&self.catalogue.places(), command.place()).await,
             false => Ok(None),

@@ -9,6 +9,7 @@ use jig_rig::health::{HealthState, HealthStore};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::shell_answer::ways;
 use crate::{Catalogue, health_policy};
 
 /// Boards and places of a rig.
@@ -35,6 +36,9 @@ pub struct ListedPlace {
     pub parts: Value,
     /// Its parts in a few words.
     pub made_of: String,
+    /// How the shell of its board is reached, if it has one.
+    #[serde(default)]
+    pub shell: Option<String>,
     /// What puts an image on its board, if something does.
     pub deploy: Option<DeployMethod>,
     /// The image that proves the place, if the rig file names one.
@@ -83,6 +87,7 @@ impl BoardList {
                 title: profile.title.clone(),
                 parts: parts(place),
                 made_of: at_place(profile, place),
+                shell: profile.shell_at(place).map(|shell| ways(&shell)),
                 deploy: profile.deploy_at(place).map(|deploy| deploy.method()),
                 canary: catalogue.canary(place).map(|canary| canary.image),
                 health: health.of(place),

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use jig_model::Fault;
 use jig_probe::ProbeError;
+use jig_rig::audit::AuditError;
 use jig_rig::database::DatabaseError;
 use jig_rig::store::StoreError;
 
@@ -30,6 +31,9 @@ pub enum RigViewError {
     /// The probes cannot be listed.
     #[error(transparent)]
     Probe(#[from] ProbeError),
+    /// The audit log cannot be read.
+    #[error(transparent)]
+    Audit(#[from] AuditError),
 }
 
 impl RigViewError {
@@ -41,6 +45,7 @@ impl RigViewError {
             Self::NoRuns { .. } => Fault::Usage,
             Self::Health(error) => error.fault(),
             Self::Probe(error) => error.fault(),
+            Self::Audit(error) => error.fault(),
         }
     }
 }

@@ -7,21 +7,33 @@
 //! query to the rig, which calls it there. Both show the same [`RigView`] by the same code, so their
 //! output cannot differ.
 
+mod access;
 mod attached;
+mod audit;
 mod boards;
+mod console_tail;
 mod error;
 mod health;
+mod places;
 mod probes;
+mod profile;
 mod runs;
 
-use jig_model::{PlaceName, RunId};
+use jiff::Timestamp;
+use jig_model::access::AccessRight;
+use jig_model::{BoardId, IdentityName, PlaceName, RunId};
+use jig_rig::audit::AuditChain;
 use serde::{Deserialize, Serialize};
 
+pub use self::access::{AccessList, ListedAccess};
 pub use self::attached::{AttachedDevices, CandidateBoard};
+pub use self::audit::AuditPage;
 pub use self::boards::{BoardList, ListedPlace, ListedProfile};
 pub use self::error::RigViewError;
 pub use self::health::{HealthList, ListedHealth, PlacePast};
+pub use self::places::{CurrentRun, HeldLease, PlaceView, RigSnapshot, SnapshotReader};
 pub use self::probes::ListedProbe;
+pub use self::profile::{ProfileSheet, SheetLine};
 pub use self::runs::{BrokenRecord, FoundRun, RecordTrouble, RunPage, RunStanding, RunSummary};
 use crate::{Catalogue, LabConfig};
 
@@ -52,6 +64,39 @@ pub enum RigQuery {
         /// Its id, a beginning of that, or `last`.
         wanted: String,
     },
+    /// All places at this moment.
+    Places,
+    /// The last lines of the primary console of a place.
+    Tail {
+        /// The place.
+        place: PlaceName,
+    },
+    /// The profile of a kind of board.
+    Profile {
+        /// The kind of board.
+        board: BoardId,
+    },
+    /// What an identity may do.
+    Access {
+        /// The identity; who asks if not named.
+        identity: Option<IdentityName>,
+        /// Where; at each place if not named.
+        place: Option<PlaceName>,
+        /// What; each right if not named.
+        right: Option<AccessRight>,
+    },
+    /// The audit log, a page at a time.
+    Audit {
+        /// Leaves out older lines.
+        since: Option<Timestamp>,
+        /// How many lines of the log to skip.
+        skip: u64,
+    },
+    /// Whether the audit log is whole.
+    AuditChain {
+        /// Hash of a line that has to be there.
+        contains: Option<String>,
+    },
 }
 
 /// What is answered.
@@ -70,6 +115,18 @@ pub enum RigView {
     Runs(RunPage),
     /// One run.
     Run(FoundRun),
+    /// All places.
+    Places(RigSnapshot),
+    /// Lines of a console, safe for a terminal.
+    Tail(Vec<String>),
+    /// A profile.
+    Profile(ProfileSheet),
+    /// Decisions of the access rules.
+    Access(AccessList),
+    /// Lines of the audit log.
+    Audit(AuditPage),
+    /// What the check of the audit log has found.
+    AuditChain(AuditChain),
 }
 
 /// Looks at the rig that is described by `config`. Waits for the disk.
@@ -89,5 +146,27 @@ pub async fn look(config: &LabConfig, query: &RigQuery) -> Result<RigView, RigVi
             RigView::Runs(RunPage::of(&runs::store(config)?, before.as_ref())?)
         }
         RigQuery::Run { wanted } => RigView::Run(FoundRun::find(&runs::store(config)?, wanted)?),
+        RigQuery::Places => {
+            RigView::Places(SnapshotReader::default().read(&Catalogue::load(config)?))
+        }
+        RigQuery::Tail { place } => {
+            RigView::Tail(SnapshotReader::default().console(&Catalogue::load(config)?, place))
+        }
+        RigQuery::Profile { board } => {
+            RigView::Profile(ProfileSheet::of(&*Catalogue::load(config)?.profile(board)?))
+        }
+        RigQuery::Access { identity, place, right } => {
+            let catalogue = Catalogue::load(config)?;
+            let (identity, place) = (identity.as_ref(), place.as_ref());
+            RigView::Access(AccessList::of(&catalogue, identity, place, *right)?)
+        }
+        RigQuery::Audit { since, skip } => {
+            let log = Catalogue::load(config)?.audit_log();
+            RigView::Audit(AuditPage::of(&log, *since, *skip)?)
+        }
+        RigQuery::AuditChain { contains } => {
+            let log = Catalogue::load(config)?.audit_log();
+            RigView::AuditChain(log.verify(contains.as_deref())?)
+        }
     })
 }

@@ -4,12 +4,15 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read as _};
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
+
 use super::line::{MOST_LINE, NONE_BEFORE, hash};
 use super::log::failed;
 use super::{AuditError, AuditLine, AuditLog};
 
 /// What is wrong with a line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "snake_case")]
 pub enum AuditFinding {
     /// It is no line of this format.
     #[error("it is no line of the audit log")]
@@ -26,7 +29,8 @@ pub enum AuditFinding {
 }
 
 /// A line as it was found.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct AuditItem {
     /// Its file.
     pub file: PathBuf,
@@ -41,7 +45,8 @@ pub struct AuditItem {
 }
 
 /// What a check of the chain has shown.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct AuditChain {
     /// How many lines there are.
     pub lines: u64,

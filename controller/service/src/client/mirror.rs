@@ -3,6 +3,7 @@
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -11,6 +12,7 @@ use jig_model::{Fault, RunId, chain};
 use jig_rig::store::{CopiedRun, RunStore, StoreError, lost_runs};
 use tokio::task::{JoinError, JoinSet};
 
+use super::upload::SentImage;
 use super::{CallError, RigClient};
 use crate::digest::digest_of_file;
 use crate::protocol::{
@@ -81,6 +83,8 @@ pub(super) struct RunMirror {
     runs: PathBuf,
     /// Whether the caller sees the rig's own folder.
     shared: bool,
+    /// Files of the caller, of which the run has copies.
+    images: Arc<Vec<SentImage>>,
     run: Option<MirroredRun>,
     pumps: JoinSet<()>,
 }
@@ -95,10 +99,10 @@ struct MirroredRun {
 }
 
 impl RunMirror {
-    pub(super) fn new(runs: PathBuf, there: &SharedFolder) -> Self {
+    pub(super) fn new(runs: PathBuf, there: &SharedFolder, images: Arc<Vec<SentImage>>) -> Self {
         let here = SharedFolder::of(&runs);
         let shared = here.inode.is_some() && here == *there;
-        Self { runs, shared, run: None, pumps: JoinSet::new() }
+        Self { runs, shared, images, run: None, pumps: JoinSet::new() }
     }
 
     /// Takes in an event; its paths become those of this host.
@@ -195,6 +199,15 @@ impl RunMirror {
         while self.pumps.join_next().await.is_some() {}
         let Some(run) = &self.run else { return Ok(None) };
         let listed = client.call(&DescribeRun { run: run.id.clone() }).await?;
+        // Images are here already; they are compared like all files.
+        for file in &listed.files {
+            if let Some(image) = self.images.iter().find(|image| image.is(file))
+                && let Some(path) = run.copy.file(&file.path)?
+            {
+                std::fs::write(&path, image.bytes())
+                    .map_err(|error| MirrorError::write(&path, error))?;
+            }
+        }
         // A console log only grows; any other file may be a new one.
         let wanted = listed.files.into_iter().map(|file| {
             let grown = run.logs.contains(&file.path);

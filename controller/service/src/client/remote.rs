@@ -15,7 +15,7 @@ use jig_model::{Fault, LeaseId, RunId};
 use jig_rig::workflow::CancelToken;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Mutex, mpsc};
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet, spawn_blocking};
 use tokio::time::{Instant, sleep};
 
 use super::mirror::RunMirror;
@@ -35,6 +35,9 @@ const LONGEST: Duration = Duration::from_millis(500);
 /// How often a connection may be lost while the caller looks at something: a host that always hangs up at
 /// the same question is not asked for ever.
 const MOST_LOSSES: usize = 8;
+
+/// What a process says of itself when it has ended by a panic.
+const PANIC: &str = "panicked at";
 
 /// Both directions of a connection.
 pub struct Connected {
@@ -121,6 +124,9 @@ pub enum RemoteRigError {
     /// An image was not sent.
     #[error(transparent)]
     Upload(#[from] UploadError),
+    /// Reading the images ended in a panic.
+    #[error("the images were not read")]
+    Reader(#[source] JoinError),
     /// The run has ended, and is not all here.
     #[error("run {run} has ended at {host}, and was not copied")]
     Mirror {
@@ -151,7 +157,9 @@ impl RemoteRigError {
         match self {
             Self::Connect(refusal) | Self::Refused(refusal) => refusal.fault,
             Self::Gone { .. } | Self::Unknown { .. } | Self::Output { .. } => Fault::Lab,
-            Self::Crashed { .. } => Fault::Bug,
+            // Without a panic it was killed: by a person, or by a host without memory.
+            Self::Crashed { words, .. } if !words.contains(PANIC) => Fault::Lab,
+            Self::Crashed { .. } | Self::Reader(_) => Fault::Bug,
             Self::Call(error) => error.fault(),
             Self::Upload(error) => error.fault(),
             Self::Mirror { source, .. } => source.fault(),
@@ -330,14 +338,21 @@ impl RemoteRig {
         events: Arc<dyn EventSink>,
         cancel: CancelToken,
     ) -> Result<Reply, RemoteRigError> {
-        let images = read_images(&mut command)?;
         let outputs: Vec<PathBuf> =
             command.files().outputs.into_iter().map(|path| path.clone()).collect();
+        // A server that is on its way is not waited for to read files, nor the other way round.
+        let read = spawn_blocking(move || {
+            let images = read_images(&mut command);
+            (images, command)
+        });
+        let (link, read) = tokio::join!(self.link(), read);
+        let (images, command) = read.map_err(RemoteRigError::Reader)?;
+        // What is wrong here is told first.
+        let (images, mut link) = (Arc::new(images?), link?);
         let job = JobId::random(jiff::Timestamp::now());
         let goes_on = GoesOn::Job(job.clone());
         let (attached, lease) = (command.is_session(), self.lease.clone());
         let request = StartJob { job: job.clone(), command, attached, lease };
-        let mut link = self.link().await?;
         loop {
             match start(&link.client, &images, &request).await {
                 Err(
@@ -348,7 +363,7 @@ impl RemoteRig {
                 started => break started?,
             }
         }
-        let mirror = RunMirror::new(self.runs.clone(), &link.host.runs);
+        let mirror = RunMirror::new(self.runs.clone(), &link.host.runs, images);
         let sent = CallerInput { input: Some(input), unconfirmed: false };
         let cancellation = PassedCancellation { cancel, passed_on: Arc::default() };
         let mut session =
@@ -532,7 +547,11 @@ impl JobSession<'_> {
                     };
                     events.event(event);
                 }
-                answer => *last = Some(answer),
+                answer => {
+                    // Nothing follows it but the end of its process, which is not waited for.
+                    *last = Some(answer);
+                    return Ok(JobEnd { crashed: None });
+                }
             }
             *offset = next;
         }

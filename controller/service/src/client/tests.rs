@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use jig_lab::LabConfig;
-use jig_model::Identity;
 use jig_model::command::{
     Command, CommandEvent, EventSink, RecoverySteps, Refusal, Reply, RunCommand, RunOptions,
 };
 use jig_model::protocol::BoxFuture;
+use jig_model::{Fault, Identity};
 use jig_rig::audit::AuditLog;
 use jig_rig::workflow::CancelToken;
 use tokio::io::{
@@ -23,7 +23,7 @@ use super::*;
 use crate::jobs::tests::{answer, said, scripted};
 use crate::jobs::{JobId, JobStore};
 use crate::protocol::{FollowJob, Hello, Outgoing, PROTOCOL, StartJob};
-use crate::server::{FileStore, JobWatchers, RigHost, serve};
+use crate::server::{CatalogueCache, FileStore, JobWatchers, RigHost, serve};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -89,7 +89,7 @@ fn host(folder: &std::path::Path, script: &str) -> Arc<RigHost> {
         audit: AuditLog::in_state(folder),
         watchers: JobWatchers::default(),
         worker: scripted(script),
-        lab: LabConfig::default(),
+        catalogue: CatalogueCache::new(LabConfig::default()),
         name: "here".to_owned(),
         version: "0".to_owned(),
         refuse: |error| Refusal {
@@ -143,6 +143,20 @@ async fn a_worker_that_crashes_is_told_with_its_last_words() {
     let (done, _) = carried_out(&rig, steps()).await;
     let error = done.unwrap_err();
     assert_eq!(error.to_string(), "jig at here has ended without an answer: no luck");
+    assert_eq!(error.fault(), Fault::Lab);
+}
+
+#[tokio::test]
+async fn a_worker_that_was_killed_is_the_rigs_and_one_that_panics_a_bug() {
+    for (script, fault) in [
+        ("kill -9 $$", Fault::Lab),
+        ("echo \"thread 'main' panicked at jig.rs:1:1:\" >&2; exit 101", Fault::Bug),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let rig = rig(folder.path(), script, Vec::new());
+        let (done, _) = carried_out(&rig, steps()).await;
+        assert_eq!(done.unwrap_err().fault(), fault, "{script}");
+    }
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use jig_rig::store::read_whole;
 
 use super::{CallError, RigClient};
 use crate::digest::digest_of_bytes;
-use crate::protocol::{MOST_CHUNK, OfferFile, PutFile};
+use crate::protocol::{MOST_CHUNK, OfferFile, PutFile, RunFile};
 
 /// Largest image that is sent: the host takes no larger one.
 const MOST_IMAGE: u64 = 1 << 30;
@@ -34,6 +34,17 @@ pub enum UploadError {
     /// The host does not take it.
     #[error(transparent)]
     Call(#[from] CallError),
+}
+
+impl SentImage {
+    /// Tells whether a file of a run is this image, which is here already.
+    pub(super) fn is(&self, file: &RunFile) -> bool {
+        file.sha256.as_ref() == Some(&self.sha256)
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
 }
 
 impl UploadError {

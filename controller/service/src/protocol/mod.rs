@@ -23,7 +23,7 @@ pub use envelope::{
     CallId, EnvelopeError, Incoming, Notification, Outgoing, RequestError, RpcRequest, error_code,
 };
 pub use line::{LineReadError, LineReader, MOST_LINE, write_line};
-pub use rig_calls::{EVENTS, RunPiece, ViewRig, WatchRun};
+pub use rig_calls::{EVENTS, PruneRuns, RunPiece, ViewRig, WatchRun};
 
 /// Most calls of a connection that are answered side by side; further ones are refused.
 pub const MOST_CALLS: usize = 64;

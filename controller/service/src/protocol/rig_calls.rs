@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use jig_lab::{RigQuery, RigView};
+use jig_lab::{PrunedRuns, RigQuery, RigView, RunLimits};
 use jig_model::RunId;
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +22,19 @@ pub struct ViewRig {
 impl RpcCall for ViewRig {
     const METHOD: &'static str = "rig.view";
     type Answer = RigView;
+}
+
+/// Removes runs of the rig that are not to be kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PruneRuns {
+    /// Which may stay.
+    pub limits: RunLimits,
+}
+
+impl RpcCall for PruneRuns {
+    const METHOD: &'static str = "runs.prune";
+    type Answer = PrunedRuns;
 }
 
 /// Streams events and consoles of a run, as [`RunPiece`], until the run has ended.

@@ -23,7 +23,7 @@ use jig_rig::store::RunDir;
 use jig_rig::workflow::CancelToken;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::sleep;
 
@@ -45,8 +45,8 @@ use crate::protocol::{
     CallId, CancelJob, DescribePlace, DescribeRun, EndCall, EnvelopeError, FollowFile, FollowJob,
     Hello, HelloAnswer, Incoming, JobInput, JobSummary, LineReadError, LineReader, ListJobs,
     MOST_CALLS, MOST_LINE, Nothing, OfferFile, OrderLease, Outgoing, PROTOCOL, PlaceAnswer,
-    PutFile, ReadJobOutput, ReadRunFile, RequestError, RpcCall, RpcRequest, RunFileChunk,
-    SharedFolder, StartJob, ViewRig, WatchRun, error_code, write_line,
+    PruneRuns, PutFile, ReadJobOutput, ReadRunFile, RequestError, RpcCall, RpcRequest,
+    RunFileChunk, SharedFolder, StartJob, ViewRig, WatchRun, error_code, write_line,
 };
 
 /// Messages that may wait for the writer.
@@ -79,6 +79,7 @@ pub async fn serve(
         inputs: InputQueues::default(),
         streams: Mutex::default(),
         closed: CancelToken::new(),
+        answered: Arc::default(),
         sessions: Mutex::default(),
         watcher,
         places: RunPlaces::default(),
@@ -115,6 +116,8 @@ struct RpcConnection {
     inputs: InputQueues,
     /// Cancelled when the caller says nothing any more.
     closed: CancelToken,
+    /// Tells streams that a job of the caller has answered.
+    answered: Arc<Notify>,
     /// Calls under way that stream, and can be ended.
     streams: Mutex<HashMap<CallId, AbortHandle>>,
     /// Jobs of this caller that end with their callers.
@@ -194,7 +197,12 @@ impl RpcConnection {
             }
             let (this, to) = (
                 Arc::clone(self),
-                StreamOut { call: id, out: out.clone(), closed: self.closed.clone() },
+                StreamOut {
+                    call: id,
+                    out: out.clone(),
+                    closed: self.closed.clone(),
+                    answered: Arc::clone(&self.answered),
+                },
             );
             let streaming = [FollowJob::METHOD, FollowFile::METHOD, WatchRun::METHOD];
             let streams = streaming.contains(&request.method.as_str());
@@ -243,6 +251,17 @@ impl RpcConnection {
                 let answered = tokio::task::spawn_blocking(work).await;
                 let answered = answered.map_err(|error| refused(&error, Fault::Bug))?;
                 done::<OrderLease>(answered.map_err(|error| refused(&error, error.fault())))
+            }
+            PruneRuns::METHOD => {
+                let PruneRuns { limits } = request.params()?;
+                let catalogue = self.gate.catalogue()?;
+                let work = move || catalogue.prune_runs(limits);
+                let pruned = tokio::task::spawn_blocking(work).await;
+                let pruned = pruned.map_err(|error| refused(&error, Fault::Bug))?;
+                done::<PruneRuns>(pruned.map_err(|error| {
+                    let help = error.help().map(str::to_owned);
+                    RequestError::refused(error.fault(), chain(&error), help)
+                }))
             }
             DescribePlace::METHOD => done::<DescribePlace>(self.place(&request.params()?)),
             OfferFile::METHOD => {

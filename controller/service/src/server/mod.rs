@@ -4,6 +4,7 @@
 //! by any process of the host, such as `jig rpc --stdio` behind SSH.
 
 mod cancels;
+mod catalogue_cache;
 mod connection;
 mod file_store;
 mod gate;
@@ -19,10 +20,11 @@ mod watchers;
 
 use std::path::PathBuf;
 
-use jig_lab::{LabConfig, RigViewError};
+use jig_lab::RigViewError;
 use jig_model::command::Refusal;
 use jig_rig::audit::AuditLog;
 
+pub use catalogue_cache::CatalogueCache;
 pub use connection::serve;
 pub use file_store::{FileStore, FileStoreError};
 pub use listen::{RpcListener, SocketAccess, bind_socket};
@@ -45,8 +47,8 @@ pub struct RigHost {
     pub watchers: JobWatchers,
     /// What carries out jobs.
     pub worker: WorkerProgram,
-    /// Where the rig is described.
-    pub lab: LabConfig,
+    /// Boards and places.
+    pub catalogue: CatalogueCache,
     /// Name of the host.
     pub name: String,
     /// Version of the program.

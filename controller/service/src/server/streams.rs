@@ -1,11 +1,14 @@
 //! Calls that send more than one message.
 
+use std::sync::Arc;
+
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use jig_model::command::WorkerLine;
 use jig_rig::store::RunDir;
 use jig_rig::workflow::CancelToken;
 use serde::Serialize;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
 use super::refusal::refused;
 use super::run_files::{self, RunFileError};
@@ -22,6 +25,8 @@ pub(super) struct StreamOut {
     pub(super) out: mpsc::Sender<Vec<u8>>,
     /// The caller says nothing any more: what waits for more ends.
     pub(super) closed: CancelToken,
+    /// A job of the caller has answered: its run has ended, and so do the files of that.
+    pub(super) answered: Arc<Notify>,
 }
 
 impl StreamOut {
@@ -51,9 +56,13 @@ pub(super) async fn follow_job(
         match news {
             JobNews::Ended { crashed } => return Ok(JobEnd { crashed }),
             JobNews::Line { next, line } => {
+                let is_answer = !matches!(*line, WorkerLine::Event(_));
                 let line = JobLine { call: to.call, next, line: *line };
                 if !to.send("job.line", &line).await {
                     return Ok(JobEnd { crashed: None });
+                }
+                if is_answer {
+                    to.answered.notify_waiters();
                 }
             }
         }
@@ -75,6 +84,10 @@ pub(super) async fn follow_file(
         let bytes = tokio::select! {
             biased;
             bytes = file.next(|| dir.is_live()) => bytes,
+            () = to.answered.notified() => {
+                file.look_soon();
+                continue;
+            }
             () = to.closed.cancelled() => return Ok(Nothing {}),
         };
         let bytes = bytes

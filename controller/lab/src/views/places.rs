@@ -1,85 +1,100 @@
-//! What is known of all places of this host's rig at one moment, read from its files.
+//! What is known of all places of a rig at one moment, read from its files.
 //!
-//! Needs no service: health, leases, runs and console logs are files. Changes none of them.
+//! Needs no service: health, leases, runs and console logs are files. Changes none of them. Tells of
+//! the places that the user may see.
 
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 use jiff::Timestamp;
-use jig_lab::{Catalogue, LeaseOverview, health_policy};
 use jig_model::lease::{LeaseState, LeaseView};
 use jig_model::rig_file::Place;
-use jig_model::{ConsoleName, PlaceName, RunId};
+use jig_model::{ConsoleName, PlaceName, RunId, chain};
 use jig_rig::capture_service::LogFolder;
-use jig_rig::health::{HealthState, HealthStore};
+use jig_rig::console::escape;
+use jig_rig::health::{HealthState, HealthStore, PlaceHealth};
 use jig_rig::store::{RunDir, RunStore};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::console_tail::{last_line, last_lines};
-use crate::failure::chain;
-use crate::render::one_line;
+use crate::{Catalogue, LeaseOverview, health_policy};
 
 /// Number of the newest runs that are looked at for those under way: a host that begins more while
 /// one goes on is not one that people watch by eye.
 const NEWEST_RUNS: usize = 64;
 
 /// All places at one moment.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub(super) struct RigSnapshot {
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RigSnapshot {
     /// When it was taken.
-    pub(super) at: Timestamp,
+    pub at: Timestamp,
     /// The places, by name.
-    pub(super) places: Vec<PlaceView>,
+    pub places: Vec<PlaceView>,
     /// How many wait for a lease.
-    pub(super) queue: usize,
+    pub queue: usize,
     /// What could not be read, in words.
-    pub(super) missing: Vec<String>,
+    pub missing: Vec<String>,
 }
 
 /// A place at one moment. Texts are safe for a terminal.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub(super) struct PlaceView {
-    pub(super) place: PlaceName,
-    pub(super) board: String,
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlaceView {
+    /// Its name.
+    pub place: PlaceName,
+    /// The kind of its board.
+    pub board: String,
     /// Nothing if it cannot be read.
-    pub(super) health: Option<HealthState>,
-    pub(super) why: String,
-    pub(super) lease: Option<HeldLease>,
+    pub health: Option<HealthState>,
+    /// Why it has this health.
+    pub why: String,
+    /// Its lease, while it has one.
+    pub lease: Option<HeldLease>,
     /// How many of the queue the place would do for.
-    pub(super) waiting: usize,
+    pub waiting: usize,
     /// The process that uses it.
-    pub(super) in_use_by: Option<String>,
-    pub(super) run: Option<CurrentRun>,
+    pub in_use_by: Option<String>,
+    /// The run under way.
+    pub run: Option<CurrentRun>,
     /// The last line of its primary console.
-    pub(super) console: Option<String>,
+    pub console: Option<String>,
 }
 
 /// The lease of a place.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub(super) struct HeldLease {
-    pub(super) owner: String,
-    pub(super) comment: Option<String>,
-    pub(super) until: Option<Timestamp>,
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HeldLease {
+    /// Who has it.
+    pub owner: String,
+    /// What for.
+    pub comment: Option<String>,
+    /// Until when, unless it is extended.
+    pub until: Option<Timestamp>,
 }
 
 /// A run under way.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub(super) struct CurrentRun {
-    pub(super) id: RunId,
-    pub(super) plan: Option<String>,
-    pub(super) started: Option<Timestamp>,
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CurrentRun {
+    /// Its id.
+    pub id: RunId,
+    /// The name of its plan.
+    pub plan: Option<String>,
+    /// When it began.
+    pub started: Option<Timestamp>,
 }
 
 /// Takes snapshots; remembers what saves reading.
 #[derive(Debug, Default)]
-pub(super) struct SnapshotReader {
+pub struct SnapshotReader {
     /// When the folder of runs last changed, if no run was under way then.
     idle_since: Option<SystemTime>,
 }
 
 impl SnapshotReader {
     /// Reads what is known now.
-    pub(super) fn read(&mut self, catalogue: &Catalogue) -> RigSnapshot {
+    pub fn read(&mut self, catalogue: &Catalogue) -> RigSnapshot {
         let mut missing = Vec::new();
         let health = catalogue.health_store();
         let health = health.exists().then(|| HealthStore::open(&health)).transpose();
@@ -88,7 +103,7 @@ impl SnapshotReader {
             None
         });
         let LeaseOverview { mut active, queue, waiting } =
-            catalogue.leases().unwrap_or_else(|error| {
+            catalogue.visible_leases().unwrap_or_else(|error| {
                 missing.push(format!("leases: {}", one_line(&chain(&error))));
                 LeaseOverview::default()
             });
@@ -97,7 +112,7 @@ impl SnapshotReader {
         let view = |place: &Place| {
             let now = match &health {
                 Some(store) => store.of_by(&health_policy(place), &place.name).ok(),
-                None => Some(jig_rig::health::PlaceHealth::unknown_to_anybody()),
+                None => Some(PlaceHealth::unknown_to_anybody()),
             };
             let holder = locks.holder(&place.name).ok().flatten();
             let run = runs.get(&place.name);
@@ -119,13 +134,13 @@ impl SnapshotReader {
                     .and_then(|console| last_line(&log(catalogue, place, &console, run)?)),
             }
         };
-        let mut places: Vec<PlaceView> = catalogue.rig.places.iter().map(view).collect();
+        let mut places: Vec<PlaceView> = catalogue.visible_places().map(view).collect();
         places.sort_by(|a, b| a.place.cmp(&b.place));
         RigSnapshot { at: Timestamp::now(), places, queue: queue.len(), missing }
     }
 
     /// Reads the last lines of a place's primary console.
-    pub(super) fn console(&mut self, catalogue: &Catalogue, name: &PlaceName) -> Vec<String> {
+    pub fn console(&mut self, catalogue: &Catalogue, name: &PlaceName) -> Vec<String> {
         let Ok((place, _)) = catalogue.place(name) else { return Vec::new() };
         let runs = self.runs(catalogue, &mut Vec::new());
         let log = primary(catalogue, &place)
@@ -194,4 +209,9 @@ fn log(
         let files = LogFolder::new(&catalogue.places(), &place.name, console).files().ok()?;
         Some(files.last()?.paths.raw.clone())
     })
+}
+
+/// Makes a text harmless and puts it on one line.
+fn one_line(text: &str) -> String {
+    escape(text.as_bytes()).replace('\n', "\\n")
 }
