@@ -16,3 +16,6 @@ pub use schema::KnowledgeStore;
 pub use write::{Inserted, LinkKind};
 
 pub(crate) use read::ChangedUnit;
+
+#[cfg(test)]
+mod tests;
