@@ -15,15 +15,15 @@ pub trait KnowledgeClock: Send + Sync {
 
 /// The clocks of the system.
 #[derive(Debug, Clone, Copy)]
-pub struct SystemClock(Instant);
+pub struct HostClock(Instant);
 
-impl Default for SystemClock {
+impl Default for HostClock {
     fn default() -> Self {
         Self(Instant::now())
     }
 }
 
-impl KnowledgeClock for SystemClock {
+impl KnowledgeClock for HostClock {
     fn now(&self) -> Timestamp {
         Timestamp::now()
     }

@@ -15,6 +15,6 @@ pub mod store;
 pub mod text;
 pub mod unit;
 
-pub use clock::{KnowledgeClock, SystemClock};
+pub use clock::{HostClock, KnowledgeClock};
 pub use error::KnowledgeError;
 pub use knowledge::{Captured, Knowledge, KnowledgeOptions, KnowledgeStats, OutboxReport};

@@ -13,7 +13,7 @@ use super::fts::{FtsIndex, FtsText};
 use super::measures::{Measures, Quality};
 use crate::error::KnowledgeError;
 use crate::knowledge::{Knowledge, KnowledgeOptions};
-use crate::retrieve::{Caller, RerankWeights, RetrievalContext, fitted};
+use crate::retrieve::{KnowledgeCaller, RerankWeights, RetrievalContext, fitted};
 use crate::unit::{CaptureTrigger, Draft, UnitContent, UnitId, UnitIdError, UnitMetadata};
 
 /// Documents that are stored at once.
@@ -105,7 +105,7 @@ pub(super) fn context_of(question: &CorpusQuestion, files: bool) -> RetrievalCon
         until: Timestamp::from_second(question.time).ok(),
         // Quality is measured here, not speed.
         timeout: Duration::from_secs(60),
-        caller: Caller::Analysis,
+        caller: KnowledgeCaller::Analysis,
         ..RetrievalContext::new(question.text.clone())
     }
 }

@@ -6,7 +6,8 @@ use std::time::Duration;
 use super::{Knowledge, locked};
 use crate::error::KnowledgeError;
 use crate::retrieve::{
-    Caller, FEATURES, FitReport, FittedSample, MIN_QUESTIONS, RetrievalContext, fitted, mean_ndcg,
+    FEATURES, FitReport, FittedSample, KnowledgeCaller, MIN_QUESTIONS, RetrievalContext, fitted,
+    mean_ndcg,
 };
 use crate::unit::UnitId;
 
@@ -50,7 +51,7 @@ impl Knowledge {
         for question in &order {
             let context = RetrievalContext {
                 timeout: Duration::from_secs(30),
-                caller: Caller::Analysis,
+                caller: KnowledgeCaller::Analysis,
                 ..RetrievalContext::new(question.clone())
             };
             let ids = right.get(question).cloned().unwrap_or_default();

@@ -26,7 +26,7 @@ use serde::Serialize;
 
 pub use capture::{Captured, OutboxReport};
 
-use crate::clock::{KnowledgeClock, SystemClock};
+use crate::clock::{HostClock, KnowledgeClock};
 use crate::error::KnowledgeError;
 use crate::index::{BaseIndex, LexicalIndex};
 use crate::retrieve::{AnswerCache, EmbedWorker, Embedder, RerankWeights, VectorRows, indexed};
@@ -55,7 +55,7 @@ pub struct KnowledgeOptions {
 
 impl Default for KnowledgeOptions {
     fn default() -> Self {
-        let clock = Arc::new(SystemClock::default());
+        let clock = Arc::new(HostClock::default());
         Self { redactor: Redactor::default(), clock, embedder: None }
     }
 }

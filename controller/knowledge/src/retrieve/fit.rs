@@ -143,7 +143,7 @@ mod tests {
         let start = RerankWeights::default();
         assert_eq!(fitted(start, &[]), start);
         let none_right = FittedSample { candidates: vec![([0.5; FEATURES.len()], false)] };
-        assert_eq!(fitted(start, &[none_right.clone()]), start);
+        assert_eq!(fitted(start, std::slice::from_ref(&none_right)), start);
         assert_eq!(mean_ndcg(&start, &[none_right]), 0.0);
     }
 }

@@ -25,7 +25,7 @@ mod weights;
 pub use context::{ContextBudget, build_context};
 pub use features::{FEATURES, Features};
 pub use fit::{FitReport, FittedSample};
-pub use question::{Caller, RetrievalContext};
+pub use question::{KnowledgeCaller, RetrievalContext};
 pub use vectors::{EmbedError, Embedder, EmbedderName};
 pub use weights::RerankWeights;
 

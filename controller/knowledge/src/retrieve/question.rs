@@ -25,7 +25,7 @@ const FILES: usize = 32;
 /// Who asks. The time-outs are upper bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Caller {
+pub enum KnowledgeCaller {
     /// Work on code, before it is changed.
     Code,
     /// A test that failed.
@@ -38,7 +38,7 @@ pub enum Caller {
     Person,
 }
 
-impl Caller {
+impl KnowledgeCaller {
     /// Returns the longest that this caller may wait.
     pub fn bound(self) -> Duration {
         Duration::from_secs(match self {
@@ -79,7 +79,7 @@ pub struct RetrievalContext {
     /// How long the search may take, within the bound of the caller.
     pub timeout: Duration,
     /// Who asks.
-    pub caller: Caller,
+    pub caller: KnowledgeCaller,
 }
 
 impl RetrievalContext {
@@ -99,7 +99,7 @@ impl RetrievalContext {
             include_expired: false,
             include_archived: false,
             timeout: Duration::from_millis(100),
-            caller: Caller::Person,
+            caller: KnowledgeCaller::Person,
         }
     }
 

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::draft::CaptureTrigger;
+use super::trigger::CaptureTrigger;
 
 /// What a unit says. All texts may come from targets, logs, people and models: they are data.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -125,18 +125,14 @@ pub struct UnitAudit {
 impl UnitContent {
     /// Returns what the unit says as prose: what is compared with other units.
     pub fn prose(&self) -> String {
-        let parts = [&self.title, &self.summary, &self.symptom, &self.root_cause];
-        let parts = parts.into_iter().map(String::as_str).chain([self.remedy().as_str()]).fold(
-            String::new(),
-            |mut text, part| {
-                if !part.is_empty() {
-                    text.push_str(part);
-                    text.push('\n');
-                }
-                text
-            },
-        );
-        parts
+        let remedy = self.remedy();
+        let parts = [&self.title, &self.summary, &self.symptom, &self.root_cause, &remedy];
+        let mut text = String::new();
+        for part in parts.into_iter().filter(|part| !part.is_empty()) {
+            text.push_str(part);
+            text.push('\n');
+        }
+        text
     }
 
     /// Returns what helped: words, steps and change.

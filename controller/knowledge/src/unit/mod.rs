@@ -5,12 +5,14 @@ mod draft;
 mod id;
 mod limits;
 mod standing;
+mod trigger;
 
 pub use content::{EvidenceSource, UnitAudit, UnitContent, UnitMetadata};
-pub use draft::{CaptureTrigger, Draft};
+pub use draft::Draft;
 pub use id::{UnitId, UnitIdError};
 pub use limits::{MAX_UNIT, UnitLimitError};
 pub use standing::{IllegalStanding, MAX_MATURITY, Standing, StandingEvent, VerificationStatus};
+pub use trigger::CaptureTrigger;
 
 use serde::{Deserialize, Serialize};
 
