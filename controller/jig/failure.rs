@@ -1,6 +1,7 @@
 //! Why a command could not be carried out, ready to be shown.
 
 mod of_access;
+mod of_knowledge;
 mod of_lab;
 mod of_lease;
 mod of_probe;

@@ -24,6 +24,7 @@ const EDGES: &[(&str, &[&str])] = &[
         "jig",
         &[
             "jig-drivers",
+            "jig-knowledge",
             "jig-lab",
             "jig-model",
             "jig-probe",
@@ -34,6 +35,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ),
     ("jig-bench", &["jig-drivers", "jig-model", "jig-probe", "jig-repair", "jig-rig", "xtask"]),
     ("jig-drivers", &["jig-model"]),
+    ("jig-knowledge", &["jig-model"]),
     ("jig-lab", &["jig-drivers", "jig-model", "jig-probe", "jig-rig"]),
     ("jig-model", &[]),
     ("jig-probe", &["jig-drivers", "jig-model"]),

@@ -12,6 +12,7 @@ mod cycle;
 mod dice;
 mod faults;
 mod journal;
+mod knowledge;
 mod peers;
 mod probe;
 mod program;
@@ -68,6 +69,8 @@ enum Part {
     Recovery(recovery::RecoveryOptions),
     /// What the repair loop makes of firmware with one bug: right, wrong and no repairs.
     Repair(repair::RepairOptions),
+    /// How well and how fast knowledge is searched, on documents and questions with known answers.
+    Knowledge(knowledge::KnowledgeBenchOptions),
 }
 
 /// A measurement; it may take a while and may fill more than one row.
@@ -106,6 +109,7 @@ fn run(options: &BenchOptions) -> Result<(), TaskFailure> {
     match &options.part {
         Some(Part::Recovery(options)) => return recovery::run(options),
         Some(Part::Repair(options)) => return repair::run(options),
+        Some(Part::Knowledge(options)) => return knowledge::run(options),
         None => {}
     }
     println!("bench: building");

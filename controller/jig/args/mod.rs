@@ -10,6 +10,7 @@ mod flashers;
 mod health;
 mod hold;
 mod inject;
+mod knowledge;
 mod lease;
 mod low;
 mod power;
@@ -32,6 +33,7 @@ pub(crate) use hold::*;
 pub(crate) use inject::*;
 #[cfg(test)]
 pub(crate) use jig_lab::ChipAtProbe;
+pub(crate) use knowledge::*;
 pub(crate) use lease::*;
 pub(crate) use low::*;
 pub(crate) use power::*;

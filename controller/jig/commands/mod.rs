@@ -16,6 +16,7 @@ pub(crate) mod flashers;
 pub(crate) mod health;
 pub(crate) mod hold;
 pub(crate) mod inject;
+pub(crate) mod knowledge;
 pub(crate) mod lease;
 pub(crate) mod machine;
 pub(crate) mod manual;

@@ -33,9 +33,11 @@ pub mod profile;
 pub mod program;
 pub mod protocol;
 pub mod recovery;
+pub mod redact;
 pub mod result;
 pub mod rig_file;
 pub mod shell;
+pub mod signature;
 mod size;
 pub mod verdict;
 

@@ -29,12 +29,10 @@ pub mod policy;
 mod poll;
 pub mod proof;
 pub mod recovery;
-pub mod redact;
 pub mod render;
 pub mod rig;
 pub mod run;
 pub mod setup;
-pub mod signature;
 pub mod steps;
 pub mod submit;
 pub mod suspects;
@@ -44,6 +42,8 @@ pub mod test_code;
 mod tests_ran;
 mod toolchain;
 pub mod waiting;
+
+pub use jig_model::{redact, signature};
 
 #[cfg(test)]
 mod runs_for_tests;

@@ -1,0 +1,160 @@
+//! `jig kb`: what this lab has learnt.
+
+mod bench;
+mod change;
+mod search;
+mod share;
+mod show;
+
+use std::path::{Path, PathBuf};
+
+use jig_knowledge::{Knowledge, KnowledgeOptions};
+use jig_lab::Catalogue;
+use jig_model::exit;
+use serde_json::json;
+
+use crate::args::{Common, KbCommand};
+use crate::failure::Failure;
+use crate::render::{Screen, one_line};
+
+/// Does what is asked of knowledge.
+///
+/// JSON: `search` prints the answer, `show`, `verify`, `reject`, `archive`, `restore` and `edit` the
+/// unit, `add` what became of it, the others what they counted; `export` prints its lines.
+pub(crate) fn knowledge(
+    common: &Common,
+    screen: &Screen,
+    command: KbCommand,
+) -> Result<u8, Failure> {
+    let at = KbFolder::of(common, screen)?;
+    match command {
+        KbCommand::Search(args) => search::search(&at, args),
+        KbCommand::Show(args) => show::show(&at, &args),
+        KbCommand::Add(args) => change::add(&at, args),
+        KbCommand::Edit(args) => change::edit(&at, args),
+        KbCommand::Verify(args) => change::judge(&at, &args, true),
+        KbCommand::Reject(args) => change::judge(&at, &args, false),
+        KbCommand::Archive(args) => change::put_away(&at, &args.id, true),
+        KbCommand::Restore(args) => change::put_away(&at, &args.id, false),
+        KbCommand::Link(args) => change::link(&at, &args),
+        KbCommand::Export(args) => share::export(&at, &args),
+        KbCommand::Import(args) => share::import(&at, &args),
+        KbCommand::Stats => stats(&at),
+        KbCommand::Reindex => reindex(&at),
+        KbCommand::Fit => fit(&at),
+        KbCommand::Bench(args) => bench::bench(screen, &args),
+    }
+}
+
+/// Where knowledge is, and where answers go.
+struct KbFolder<'a> {
+    screen: &'a Screen,
+    folder: PathBuf,
+    by: String,
+}
+
+impl<'a> KbFolder<'a> {
+    fn of(common: &Common, screen: &'a Screen) -> Result<Self, Failure> {
+        let folder = Knowledge::folder_in(&Catalogue::load(&common.lab()?)?.state());
+        Ok(Self { screen, folder, by: crate::args::own_name() })
+    }
+
+    /// Opens knowledge, and stores what waits in the outbox.
+    fn open(&self) -> Result<Knowledge, Failure> {
+        let knowledge = Knowledge::open(&self.folder, KnowledgeOptions::default())?;
+        match knowledge.empty_outbox() {
+            Ok(report) => {
+                if report.stored > 0 {
+                    self.screen
+                        .say(&format!("{} units of the outbox are stored now", report.stored));
+                }
+                for path in report.damaged {
+                    self.screen
+                        .insist(&format!("{} is damaged and was left where it is", shown(&path)));
+                }
+            }
+            Err(error) => {
+                let why = one_line(&jig_model::chain(&error));
+                self.screen.insist(&format!("the outbox waits: {why}"));
+            }
+        }
+        Ok(knowledge)
+    }
+
+    /// Brings the index up to date behind a command: it only makes the next search faster.
+    fn maintain(&self, knowledge: &Knowledge) {
+        if let Err(error) = knowledge.maintain() {
+            tracing::debug!("the index was not written: {}", jig_model::chain(&error));
+        }
+    }
+}
+
+fn shown(path: &Path) -> String {
+    one_line(&path.display().to_string())
+}
+
+fn stats(at: &KbFolder<'_>) -> Result<u8, Failure> {
+    let knowledge = at.open()?;
+    at.maintain(&knowledge);
+    let stats = knowledge.stats()?;
+    if at.screen.json() {
+        at.screen.out_json(&stats);
+        return Ok(exit::PASS);
+    }
+    let store = stats.store;
+    at.screen.out(&format!(
+        "{} units: {} verified, {} pending, {} rejected, {} archived\n{} answers of feedback, {} drafts in \
+         the outbox\n{} units in the index, {} bytes; embedding model: {}",
+        store.units,
+        store.verified,
+        store.pending,
+        store.rejected,
+        store.archived,
+        store.feedback,
+        stats.outbox,
+        stats.indexed,
+        stats.index_bytes,
+        stats.embedder.as_deref().map_or_else(|| "none".to_owned(), one_line),
+    ));
+    Ok(exit::PASS)
+}
+
+fn reindex(at: &KbFolder<'_>) -> Result<u8, Failure> {
+    let knowledge = at.open()?;
+    let archived = knowledge.reindex()?;
+    let stats = knowledge.stats()?;
+    if at.screen.json() {
+        at.screen.out_json(&json!({ "archived": archived, "indexed": stats.indexed }));
+        return Ok(exit::PASS);
+    }
+    at.screen.out(&format!(
+        "the store is whole; {} units are in the index, {archived} were archived because nobody read them \
+         for a year",
+        stats.indexed
+    ));
+    Ok(exit::PASS)
+}
+
+fn fit(at: &KbFolder<'_>) -> Result<u8, Failure> {
+    let knowledge = at.open()?;
+    let report = knowledge.fit()?;
+    if at.screen.json() {
+        at.screen.out_json(&report);
+        return Ok(exit::PASS);
+    }
+    at.screen.out(&match report {
+        None => "fewer than 20 questions with an accepted unit: nothing was learnt; \
+                 `jig kb verify UNIT --for QUESTION` adds one"
+            .to_owned(),
+        Some(report) => format!(
+            "learnt from {} questions; on {} newer ones nDCG@10 is {:.3} with the weights in use and {:.3} \
+             with those that were learnt, which are {}",
+            report.learnt_from,
+            report.compared_on,
+            report.before,
+            report.after,
+            if report.kept { "used from now on" } else { "not kept" }
+        ),
+    });
+    Ok(exit::PASS)
+}

@@ -1,0 +1,20 @@
+//! Knowledge: what this lab has learnt, found in milliseconds and never trusted blindly.
+//!
+//! **Invariant: nothing in this crate touches a board, starts a program, prints, or decides a verdict.**
+//! Of the workspace it imports `jig-model` alone. Whatever a unit says is data: it is searched, quoted
+//! and cut, and never followed. A capture that fails is kept and tried again; it changes no verdict.
+
+pub mod bench;
+mod clock;
+mod error;
+mod index;
+mod knowledge;
+pub mod retrieve;
+pub mod share;
+pub mod store;
+pub mod text;
+pub mod unit;
+
+pub use clock::{HostClock, KnowledgeClock};
+pub use error::KnowledgeError;
+pub use knowledge::{Captured, Knowledge, KnowledgeOptions, KnowledgeStats, OutboxReport};

@@ -1,0 +1,21 @@
+//! The store of record: one SQLite file with all units, their history, links and feedback.
+//!
+//! Owns what is durable. A change is durable when the call that makes it returns. Each change of a
+//! unit gets the next number of the change sequence; the index, the cache and replicas follow it.
+//!
+//! Refuses to rank or to search text: that is the index's.
+
+mod outbox;
+mod read;
+mod schema;
+mod write;
+
+pub use outbox::{Outbox, OutboxItem};
+pub use read::{HistoryLine, Link, StoreCounts};
+pub use schema::KnowledgeStore;
+pub use write::{Inserted, LinkKind};
+
+pub(crate) use read::ChangedUnit;
+
+#[cfg(test)]
+mod tests;

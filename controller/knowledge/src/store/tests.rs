@@ -1,0 +1,118 @@
+//! The store under faults: no room, and a writer that is killed.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use jiff::Timestamp;
+
+use super::KnowledgeStore;
+use crate::KnowledgeError;
+use crate::unit::{CaptureTrigger, Draft, Standing, UnitContent, UnitId, UnitMetadata};
+
+/// Names the folder in which a copy of this program writes until it is killed.
+const WRITER: &str = "JIG_KNOWLEDGE_TEST_WRITER";
+
+fn draft(number: u64) -> Draft {
+    let words: String = (0..40).map(|word| format!("n{number}w{word} ")).collect();
+    Draft {
+        id: UnitId::random(),
+        content: UnitContent {
+            title: format!("unit {number}"),
+            symptom: words.clone(),
+            resolution: words,
+            ..UnitContent::default()
+        },
+        metadata: UnitMetadata::default(),
+        at: Timestamp::UNIX_EPOCH,
+        by: "test".to_owned(),
+        trigger: CaptureTrigger::Marked,
+    }
+}
+
+fn opened(folder: &Path) -> KnowledgeStore {
+    KnowledgeStore::open(&folder.join("knowledge.db")).unwrap()
+}
+
+#[test]
+fn without_room_nothing_is_half_stored_and_what_was_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = opened(folder.path());
+    let limit = |connection: &mut rusqlite::Connection, pages: i64| {
+        let pages = format!("PRAGMA max_page_count = {pages}");
+        connection.query_row(&pages, [], |row| row.get::<_, i64>(0))
+    };
+    let pages: i64 =
+        store.with(|c| c.query_row("PRAGMA page_count", [], |row| row.get(0))).unwrap();
+    store.with(|connection| limit(connection, pages + 20)).unwrap();
+    let mut stored = 0;
+    let full = loop {
+        match store.insert(&draft(stored), Standing::NEW) {
+            Ok(_) => stored += 1,
+            Err(error) => break error,
+        }
+        assert!(stored < 1000, "the limit did not hold");
+    };
+    assert!(matches!(full, KnowledgeError::Full { .. }), "{full}");
+    assert!(full.is_of_the_store());
+    assert!(stored > 0);
+    store.check().unwrap();
+    assert_eq!(store.counts().unwrap().units, stored);
+    store.with(|connection| limit(connection, i64::from(u32::MAX - 2))).unwrap();
+    store.insert(&draft(stored), Standing::NEW).unwrap();
+    assert_eq!(store.counts().unwrap().units, stored + 1);
+}
+
+/// Not a test by itself: what [`a_killed_writer_loses_nothing_that_it_acknowledged`] starts.
+#[test]
+fn writer_that_is_killed() {
+    let Some(folder) = std::env::var_os(WRITER) else { return };
+    let store = opened(Path::new(&folder));
+    let mut out = std::io::stdout().lock();
+    for number in 0.. {
+        let id = draft(number);
+        store.insert(&id, Standing::NEW).unwrap();
+        writeln!(out, "acknowledged {}", id.id).unwrap();
+        out.flush().unwrap();
+    }
+}
+
+#[test]
+fn a_killed_writer_loses_nothing_that_it_acknowledged() {
+    for lines in [1, 2, 5, 9, 20, 33] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args([
+                "--exact",
+                "store::tests::writer_that_is_killed",
+                "--nocapture",
+                "--test-threads=1",
+            ])
+            .env(WRITER, folder.path())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut acknowledged: Vec<UnitId> = Vec::new();
+        let mut reader = BufReader::new(child.stdout.take().unwrap());
+        let id = |line: &str| line.split_once("acknowledged ")?.1.trim().parse().ok();
+        let mut line = String::new();
+        while acknowledged.len() < lines && reader.read_line(&mut line).unwrap() > 0 {
+            acknowledged.extend(id(&line));
+            line.clear();
+        }
+        assert_eq!(acknowledged.len(), lines);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        // What it said before it was killed counts, too.
+        acknowledged.extend(reader.lines().map_while(Result::ok).filter_map(|line| id(&line)));
+        let store = opened(folder.path());
+        store.check().unwrap();
+        for id in &acknowledged {
+            store.unit(id).unwrap();
+        }
+        let found = store.counts().unwrap().units as usize;
+        // One may have been stored and not yet acknowledged.
+        assert!((acknowledged.len()..=acknowledged.len() + 1).contains(&found), "{found}");
+    }
+}

@@ -1,0 +1,13 @@
+//! Text as it is searched: tokens, names of things, synonyms, near-duplicates, instructions. Pure.
+
+mod entities;
+mod instructions;
+mod similarity;
+mod synonyms;
+mod tokens;
+
+pub use entities::{Entity, EntityKind, entities};
+pub use instructions::instruction_in;
+pub use similarity::{BANDS, MinHash, likeness};
+pub use synonyms::{SynonymError, Synonyms};
+pub use tokens::{MAX_TOKEN, each_token, tokens};
