@@ -3,15 +3,37 @@
 //! # Design
 //! The rules for failed results recognise words, and a firmware may use others. A strict plan needs no
 //! words: a line is accounted for if it is part of a report or of a crash that the firmware expected, if
-//! the plan spells it out, or if it is allowed. Text beside a spelled part counts, unless it has neither
-//! letters nor digits.
+//! the plan spells it out, if it is allowed, or if it is one that a framework prints about itself. Text
+//! beside a spelled part counts, unless it has neither letters nor digits.
 
 use std::fs::File;
 use std::io;
 use std::ops::Range;
+use std::sync::LazyLock;
+
+use regex_automata::meta::Regex;
+use regex_automata::util::syntax;
 
 use super::failed_results::{FoundLine, KnownLines, find_in_blocks, lines_in, quotable};
 use crate::console::{parity_lines, readable, writes_over};
+
+/// Whole lines that frameworks print about themselves, beside their reports: GoogleTest, cmocka, Catch2,
+/// pytest, Zephyr.
+const ABOUT_ITSELF: &[&str] = &[
+    r"^Running main\(\) from \S+$",
+    r"^\d+ SKIPPED TEST\(S\)$",
+    r"^\S+ is a Catch2? v[0-9.]+ host application\.$",
+    r"^Run with -\? for options$",
+    r"^platform \w+ -- Python [0-9.]+, pytest-[0-9.]+, pluggy-[0-9.]+$",
+    r"^(?:rootdir|configfile|plugins|cachedir): \S.*$",
+    r"^collected \d+ items?$",
+    r"^\*\*\* Booting (?:Zephyr OS|MCUboot) [\w ().+-]+ \*\*\*$",
+];
+
+static HARMLESS: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let ascii = syntax::Config::new().unicode(false).utf8(false);
+    Regex::builder().syntax(ascii).build_many(ABOUT_ITSELF).ok()
+});
 
 /// Returns the first line within a range of a log that nothing accounts for.
 pub(super) fn unaccounted_line(
@@ -42,7 +64,8 @@ fn unaccounted(line: &[u8], span: &Range<u64>, known: &KnownLines<'_>) -> Option
     }
     let text = readable(line);
     let text = text.trim_ascii();
-    (!known.allowed.matches(text.as_bytes())).then(|| quotable(text).to_owned())
+    let harmless = HARMLESS.as_ref().is_some_and(|lines| lines.is_match(text));
+    (!harmless && !known.allowed.matches(text.as_bytes())).then(|| quotable(text).to_owned())
 }
 
 fn says_nothing(c: char) -> bool {
@@ -78,6 +101,9 @@ mod tests {
             (b"done, but late\n", "x", Some("done, but late")),
             (b"done, but late\n", "^done", None),
             (b"===\nspi: no\n", "^spi: yes$", Some("spi: no")),
+            (b"Running main() from ./src/gtest_main.cc\n 1 SKIPPED TEST(S)\n", "x", None),
+            (b"*** Booting Zephyr OS build v3.7.0 ***\n", "x", None),
+            (b"*** Booting failed ***\n", "x", Some("*** Booting failed ***")),
             (b"===\nspi: yes\nspi: no\n", "^spi: yes$", Some("spi: no")),
             (b"===\nspi: yes\nspi: yes", "^spi: yes$", None),
             (b"===\n\x1b[31mspi: no\x1b[0m", "^spi: no$", None),
