@@ -37,6 +37,7 @@ mod hunt;
 mod inject;
 mod inject_transport;
 mod junit;
+mod knowledge;
 mod known_good;
 mod lab;
 mod ladder;

@@ -128,8 +128,7 @@ fn reindex(at: &KbFolder<'_>) -> Result<u8, Failure> {
         return Ok(exit::PASS);
     }
     at.screen.out(&format!(
-        "the store is whole; {} units are in the index, {archived} were archived because nobody read them \
-         for a year",
+        "the store is whole; units in the index: {}; archived, because unread for a year: {archived}",
         stats.indexed
     ));
     Ok(exit::PASS)

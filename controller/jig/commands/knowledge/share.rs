@@ -31,7 +31,8 @@ pub(super) fn export(at: &KbFolder<'_>, args: &KbExportArgs) -> Result<u8, Failu
         };
     }
     // A file is replaced as a whole: half an export is none.
-    let new = args.file.with_extension("new");
+    let mut new = args.file.clone().into_os_string();
+    new.push(".new");
     let written = File::create(&new).map_err(ShareError::Stream).and_then(|file| {
         let mut out = BufWriter::new(file);
         let count = share::export(&knowledge, args.all, &mut out)?;
@@ -43,12 +44,19 @@ pub(super) fn export(at: &KbFolder<'_>, args: &KbExportArgs) -> Result<u8, Failu
         // What is left of it is of no use.
         let _ = fs::remove_file(&new);
     }
-    let count = written?;
+    let count = written.map_err(|error| match error {
+        ShareError::Stream(error) => cannot("write", &args.file, &error),
+        other => other.into(),
+    })?;
     match at.screen.json() {
         true => at.screen.out_json(&json!({ "exported": count })),
-        false => at.screen.say(&format!("{count} units are in {}", shown(&args.file))),
+        false => at.screen.say(&format!("exported to {}: {count}", shown(&args.file))),
     }
     Ok(exit::PASS)
+}
+
+fn cannot(what: &str, file: &Path, error: &io::Error) -> Failure {
+    Failure::new(Fault::Usage, format!("cannot {what} {}: {error}", shown(file)))
 }
 
 /// Exit code: 2 if a line was not imported.
@@ -57,11 +65,12 @@ pub(super) fn import(at: &KbFolder<'_>, args: &KbImportArgs) -> Result<u8, Failu
     let report = if args.file == Path::new("-") {
         share::import(&knowledge, &mut io::stdin().lock(), args.trust)?
     } else {
-        let regular = fs::metadata(&args.file).map_err(ShareError::Stream)?.is_file();
+        let unreadable = |error| cannot("read", &args.file, &error);
+        let regular = fs::metadata(&args.file).map_err(unreadable)?.is_file();
         if !regular {
             return Err(Failure::new(Fault::Usage, format!("{} is no file", shown(&args.file))));
         }
-        let file = File::open(&args.file).map_err(ShareError::Stream)?;
+        let file = File::open(&args.file).map_err(unreadable)?;
         share::import(&knowledge, &mut BufReader::new(file), args.trust)?
     };
     at.maintain(&knowledge);

@@ -54,12 +54,13 @@ pub(super) fn begun_run(
         for (span, line) in lines_in(lines, at) {
             let text = readable(line);
             let text = text.trim_ascii();
-            let Some(found) = frames.find(text).filter(|_| !expected(&span, text, known)) else {
-                continue;
-            };
-            let (frame, last) = (found.pattern().as_usize() / 2, found.pattern().as_usize() % 2);
-            if let Some(run) = begun.get_mut(frame) {
-                *run = (last == 0).then(|| (span, quotable(text).to_owned()));
+            let Some(found) = frames.find(text) else { continue };
+            let (frame, is_last) = (found.pattern().as_usize() / 2, found.pattern().as_usize() % 2);
+            let Some(run) = begun.get_mut(frame) else { continue };
+            if is_last == 1 {
+                *run = None;
+            } else if !expected(&span, text, known) {
+                *run = Some((span, quotable(text).to_owned()));
             }
         }
         None::<()>
@@ -111,5 +112,7 @@ mod tests {
             assert_eq!(found(&format!("{first}\nx\n{last}\n"), "x{9}"), None);
         }
         assert_eq!(found("Test Suite ring\nok\n", "x{9}"), None);
+        // A last line that the plan knows is one nevertheless.
+        assert_eq!(found(&format!("{rtems}{ended}"), "^[*]{3} END"), None);
     }
 }

@@ -89,6 +89,7 @@ const PAIRS: &[(&str, &str)] = &[
 const ENDS: &[&str] = &[
     "(most recent call last)",
     "BEGIN CORE DUMP",
+    "chipDie chipDie",
     "HAB_FAILURE",
     "no RM attachment (",
     "Internal Errors 0x",

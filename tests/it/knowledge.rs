@@ -1,0 +1,121 @@
+//! What a lab has learnt, as its users meet it: `jig kb`.
+
+use std::path::Path;
+
+use crate::workshop::{Ran, Workshop};
+
+const TITLE: &str = "uart loses the last byte";
+const CAUSE: &str = "DMA ends before the FIFO is empty";
+
+/// A store of knowledge of its own.
+struct Store<'w> {
+    workshop: &'w Workshop,
+    state: &'static str,
+}
+
+impl Store<'_> {
+    fn kb(&self, args: &[&str]) -> Ran {
+        self.workshop.run(["--state", self.state, "kb"].iter().chain(args))
+    }
+
+    /// Carries a command out and checks what it prints on standard output.
+    fn prints(&self, args: &[&str], words: &[&str]) {
+        let ran = self.kb(args);
+        ran.says(0, &[]);
+        let missing = words.iter().find(|word| !ran.out().contains(**word));
+        assert_eq!(missing, None, "{ran}");
+    }
+
+    /// Adds the unit of these tests and returns its name.
+    fn add(&self) -> String {
+        let text = ["--cause", CAUSE, "--resolution", "wait for the flag", "--board", "microbit"];
+        let added = self.kb(&[&["add", "--title", TITLE][..], &text].concat());
+        added.says(0, &[]);
+        added.out().trim().to_owned()
+    }
+
+    /// Returns the names of the units that a search finds.
+    fn found(&self, args: &[&str]) -> Vec<String> {
+        let answer = self.kb(&[&["search", "--json"][..], args].concat());
+        answer.says(0, &[]);
+        let hits = answer.json().unwrap()["hits"].as_array().unwrap().clone();
+        hits.iter().map(|hit| hit["unit"]["id"].as_str().unwrap().to_owned()).collect()
+    }
+}
+
+#[test]
+fn a_unit_is_found_judged_and_forgotten() {
+    let workshop = Workshop::new();
+    let store = Store { workshop: &workshop, state: "state" };
+    let unit = store.add();
+    // What says the same is the same unit, seen again.
+    assert_eq!(store.add(), unit);
+    store.prints(&["show", &unit], &[TITLE, CAUSE, "seen       2x", "pending, maturity 0"]);
+    assert_eq!(store.found(&["last", "byte", "of", "the", "uart"]), [unit.as_str()]);
+    assert_eq!(store.found(&["--board", "nrf52840dk", "uart"]), [""; 0]);
+    store.prints(&["verify", &unit], &["verified, maturity 2"]);
+    let edited = ["pending, maturity 1", "wait for TC", "version 2"];
+    store.prints(&["edit", &unit, "--resolution", "wait for TC"], &edited);
+    store.prints(&["show", &unit, "--history"], &["edited by"]);
+    // Rejected twice, it is found only on demand.
+    store.prints(&["reject", &unit], &["rejected"]);
+    store.prints(&["reject", &unit], &["archived"]);
+    assert_eq!(store.found(&["uart"]), [""; 0]);
+    assert_eq!(store.found(&["--all", "uart"]), [unit.as_str()]);
+    store.prints(&["restore", &unit], &["pending"]);
+    store.kb(&["reindex"]).says(0, &[]);
+    assert_eq!(store.found(&["uart"]), [unit.as_str()]);
+    let stats = store.kb(&["stats", "--json"]).json().unwrap();
+    assert_eq!((&stats["store"]["units"], &stats["indexed"]), (&1.into(), &1.into()), "{stats}");
+}
+
+#[test]
+fn what_a_user_gets_wrong_is_told() {
+    let workshop = Workshop::new();
+    let store = Store { workshop: &workshop, state: "state" };
+    let unit = store.add();
+    // No character of a question is an operator.
+    for question in ["\"uart* NEAR( AND -", "'; DROP TABLE unit; --", "uart OR", "*", "\u{202e}"] {
+        store.kb(&["search", question]).says(0, &[]);
+    }
+    store.kb(&["show", "k-000000000000"]).says(2, &["there is no unit k-000000000000"]);
+    store.kb(&["show", "uart"]).says(2, &["k-0123456789ab"]);
+    store.kb(&["import", "absent.jsonl"]).says(2, &["absent.jsonl"]);
+    store.kb(&["import", "/dev/zero"]).says(2, &["/dev/zero is no file"]);
+    workshop.write("bad.jsonl", "{}\nwhat?\n");
+    store.kb(&["import", "bad.jsonl"]).says(2, &["bad.jsonl:1", "bad.jsonl:2"]);
+    // A store that is no store is left as it is.
+    let damaged = workshop.path("damaged/knowledge");
+    std::fs::create_dir_all(&damaged).unwrap();
+    let text = b"this is no database".repeat(100);
+    std::fs::write(damaged.join("knowledge.db"), &text).unwrap();
+    let broken = Store { workshop: &workshop, state: "damaged" };
+    broken.kb(&["show", &unit]).says(75, &["knowledge.db"]);
+    assert_eq!(std::fs::read(damaged.join("knowledge.db")).unwrap(), text);
+}
+
+#[test]
+fn units_go_to_another_lab_and_are_pending_there() {
+    let workshop = Workshop::new();
+    let [here, there, trusting] =
+        ["here", "there", "trusting"].map(|state| Store { workshop: &workshop, state });
+    let unit = here.add();
+    here.kb(&["verify", &unit]).says(0, &[]);
+    here.kb(&["export", "units.jsonl"]).says(0, &[]);
+    let path = workshop.path("units.jsonl");
+    there.prints(&["import", "units.jsonl"], &["1 new"]);
+    there.prints(&["import", "units.jsonl"], &["0 new", "1 known"]);
+    there.prints(&["show", &unit], &[TITLE, "pending"]);
+    trusting.prints(&["import", "--trust", "units.jsonl"], &["1 new"]);
+    trusting.prints(&["show", &unit], &["verified"]);
+    // A line that was changed on the way is not taken.
+    let changed = read(&path).replace("FIFO", "fifo");
+    std::fs::write(&path, changed).unwrap();
+    let elsewhere = Store { workshop: &workshop, state: "elsewhere" };
+    elsewhere.kb(&["import", "units.jsonl"]).says(2, &["units.jsonl:1"]);
+    assert_eq!(elsewhere.found(&["uart"]), [""; 0]);
+}
+
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap()
+}
