@@ -178,19 +178,19 @@ impl Catalogue {
         call: &str,
     ) -> Result<String, AccessError> {
         let mut basis = "there is no place".to_owned();
+        let mut denied =
+            (self.rig.places.is_empty() && !self.is_unlimited()).then_some(AccessDenial::NotNamed);
         for place in &self.rig.places {
             match self.decide(Some(right), place) {
                 AccessDecision::Allowed(by) => basis = by.to_string(),
-                AccessDecision::Denied(why) => {
-                    let name = self.user().identity.name.clone();
-                    let error =
-                        AccessError::DeniedEverywhere { name, right, call: call.into(), why };
-                    self.note_refused_call(call, right, error.to_string());
-                    return Err(error);
-                }
+                AccessDecision::Denied(why) => denied = Some(why),
             }
         }
-        Ok(basis)
+        let Some(why) = denied else { return Ok(basis) };
+        let name = self.user().identity.name.clone();
+        let error = AccessError::DeniedEverywhere { name, right, call: call.into(), why };
+        self.note_refused_call(call, right, error.to_string());
+        Err(error)
     }
 
     /// Returns what a place is selected by.

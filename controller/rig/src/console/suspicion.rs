@@ -104,6 +104,21 @@ const ENDS: &[&str] = &[
     "(NoMethodError)",
     "Script Error:",
     "MPY: soft reboot",
+    "MbedOS Error Info",
+    "' shutdown: ",
+    "Transition to shutdown state: ",
+    "MemoryError: ",
+    "MEM manage handler",
+    "StkOverflow",
+    "VerifyOrDie failed",
+    "CY_HALT called",
+    "DMA-API: device driver ",
+    "Undefined behaviour: ",
+    "has not been verified; rolling back",
+    "task watchdog channel ",
+    "debugger invoked on a ",
+    "CallStack (from HasCallStack)",
+    "on an undefined value at ",
 ];
 
 /// Neighbours of a crash word that name a part of the machine and no event.
@@ -198,7 +213,7 @@ pub(crate) fn is_suspicious(line: &str) -> bool {
     let words = words(text);
     // It is also printed at each start, for information.
     let image = !calm && text.starts_with("ELF file SHA");
-    let ended = ENDS.iter().any(|phrase| text.contains(phrase));
+    let ended = text == "Killed" || ENDS.iter().any(|phrase| text.contains(phrase));
     if image || ended || dumps_registers(&words) || dumps_state(text) {
         return true;
     }
