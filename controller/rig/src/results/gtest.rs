@@ -98,6 +98,11 @@ impl Grammar for Gtest {
                     }
                     return true;
                 }
+                if status == CaseStatus::Fail && is_suite(rest) {
+                    let outcome = CaseOutcome { status, message: None, duration_ms: None };
+                    record.decide(rest, rest, outcome, line.span);
+                    return true;
+                }
                 let name = rest.split_once(", where ").map_or(rest, |(name, _)| name);
                 if !is_name(name) {
                     return false;
@@ -212,6 +217,14 @@ fn is_name(text: &str) -> bool {
     let part =
         |p: &str| !p.is_empty() && p.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '/');
     text.split_once('.').is_some_and(|(suite, test)| part(suite) && part(test))
+}
+
+/// `Ring: SetUpTestSuite or TearDownTestSuite`: what the suite does around its cases has failed.
+fn is_suite(text: &str) -> bool {
+    let suite = text
+        .strip_suffix(": SetUpTestSuite or TearDownTestSuite")
+        .or_else(|| text.strip_suffix(": SetUpTestCase or TearDownTestCase"));
+    suite.is_some_and(|suite| is_name(&format!("{suite}.x")))
 }
 
 fn named(text: &str) -> String {
