@@ -568,6 +568,21 @@ fn a_far_side_that_falls_silent_is_noticed() {
 }
 
 #[test]
+fn a_program_that_closes_its_output_before_its_input_ends_is_waited_for() {
+    let site = Site::new();
+    let script = "exec >&- 2>&-; cat >/dev/null; exit 7";
+    let mut pipe = site.open(site.options(&["sh", "-c", script])).unwrap();
+    let end = site.wait(async {
+        pipe.write_all(b"x").await.unwrap();
+        assert_eq!(pipe.read_to_end(&mut Vec::new()).await.unwrap(), 0);
+        pipe.shutdown().await.unwrap();
+        pipe.ended().await
+    });
+    assert!(matches!(end.ending, SshEnding::Exited(7)), "{:?}", end.ending);
+    site.no_thread_is_left();
+}
+
+#[test]
 fn a_pipe_that_is_dropped_leaves_no_thread_and_no_program() {
     let site = Site::new();
     let mark = site.workshop.path("mark");

@@ -218,9 +218,10 @@ impl<'a> Pump<'a> {
     /// Waits until an end is ready.
     fn wait(&mut self) -> Result<(), StepError> {
         let mut local = PollFlags::empty();
-        local.set(PollFlags::POLLIN, !self.input_ended && !self.input.room().is_empty());
+        let can_read = !self.input_ended && !self.input.room().is_empty();
+        local.set(PollFlags::POLLIN, can_read);
         local.set(PollFlags::POLLOUT, !self.output.is_empty());
-        let is_shut = self.input_ended && self.output_ended;
+        let is_shut = self.output_ended && !can_read;
         loop {
             if is_shut && self.end.is_closed() {
                 return Err(StepError::Abandoned);
@@ -233,7 +234,8 @@ impl<'a> Pump<'a> {
             let timeout = question.into_iter().chain(look).min();
             let directions = self.link.directions();
             let ready = self.link.wait(directions, (!is_shut).then_some(local), timeout)?;
-            if ready.local.contains(PollFlags::POLLHUP) {
+            // Once the output has ended, it says no more than that the caller sends no more.
+            if ready.local.contains(PollFlags::POLLHUP) && !self.output_ended {
                 return Err(StepError::Abandoned);
             }
             if self.heard(!ready.transport.is_empty()) || !ready.local.is_empty() {
