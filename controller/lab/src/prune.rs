@@ -1,7 +1,7 @@
 //! Removing old runs of this host, for a user who may be elsewhere.
 //!
 //! # Design
-//! *Runs of all places go by age and size*, so whoever removes them needs the right to administer each
+//! *Runs of all places go by age and size*, so their removal needs the right to administer each
 //! place, and the audit log says who did.
 
 use jiff::Timestamp;

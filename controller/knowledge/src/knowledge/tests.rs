@@ -346,7 +346,7 @@ fn edits_keep_what_stood_there_and_stale_ones_are_refused() {
 }
 
 #[test]
-fn what_nobody_reads_for_a_year_is_archived_and_found_on_demand() {
+fn what_is_unread_for_a_year_is_archived_and_found_on_demand() {
     let folder = tempfile::tempdir().unwrap();
     let clock = Arc::new(SetClock::default());
     let knowledge = Knowledge::open(folder.path(), options(&clock)).unwrap();

@@ -1,7 +1,7 @@
 //! Answers that are kept for a while.
 //!
 //! The key is the content of the question, its limits and the weights. An answer counts only while
-//! the store has made no change since, whoever made it.
+//! the store has made no change since, by any process.
 
 use std::collections::HashMap;
 use std::time::Duration;

@@ -31,6 +31,7 @@ mod foreign_verdict;
 mod framework_lines;
 mod handle;
 mod held_crash;
+mod line_forms;
 pub(crate) mod lines;
 mod log;
 mod parity;

@@ -10,10 +10,9 @@
 use std::sync::LazyLock;
 
 use regex_automata::meta::Regex;
-use regex_automata::util::syntax;
 
+use super::line_forms::{Form, compiled};
 use super::result_rows::goes_on;
-use super::scan::searched_once;
 use super::words::{listed, words};
 
 /// Parts of the patterns, by the name that they are put in for.
@@ -28,9 +27,6 @@ const PARTS: &[(&str, &str)] = &[
         r"(?:bytes?|B|blocks?|buffers?|objects?|allocations?|allocs?|handles?|chunks?|tasks?|threads?|timers?|mutexes|sockets?)",
     ),
 ];
-
-/// A form of such a line: its name, and its pattern, of ASCII in any case.
-type Form = (&'static str, &'static str);
 
 const FORMS: &[Form] = &[
     ("unity-end", r"^UNITY_END(?:(?:\(\))? ?(?:[:=]|=>|->) ?|RETURNED)NONZERO"),
@@ -69,13 +65,7 @@ const DENIALS: &str = "\
     threshold limit limits enabled disabled detection detector checker tracking ok pass passed skip \
     skipped";
 
-static ENDS: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    let ascii = syntax::Config::new().unicode(false).utf8(false).case_insensitive(true);
-    let put = |text: String, (name, part): &(&str, &str)| text.replace(name, part);
-    let patterns: Vec<String> =
-        FORMS.iter().map(|(_, text)| PARTS.iter().fold((*text).to_owned(), put)).collect();
-    Regex::builder().configure(searched_once()).syntax(ascii).build_many(&patterns).ok()
-});
+static ENDS: LazyLock<Option<Regex>> = LazyLock::new(|| compiled(FORMS, PARTS));
 
 /// Tells whether a text says that a runner of tests ended badly.
 pub(super) fn ends_runner_badly(text: &str) -> bool {
@@ -99,36 +89,11 @@ fn form_of(text: &str) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::candidate_lines::candidate;
-    use super::super::tells_failure;
+    use super::super::line_forms::tests::have_examples;
     use super::*;
-
-    #[derive(serde::Deserialize)]
-    struct Lines {
-        form: Vec<FormLines>,
-    }
-
-    #[derive(serde::Deserialize)]
-    struct FormLines {
-        name: String,
-        examples: Vec<String>,
-        near_misses: Vec<String>,
-    }
 
     #[test]
     fn each_form_has_examples_and_near_misses() {
-        let Lines { form: lines } = toml::from_str(include_str!("runner_end_lines.toml")).unwrap();
-        let names: Vec<_> = lines.iter().map(|line| line.name.as_str()).collect();
-        assert_eq!(names, FORMS.iter().map(|(name, _)| *name).collect::<Vec<_>>());
-        for FormLines { name, examples, near_misses } in &lines {
-            for example in examples {
-                assert_eq!(form_of(example), Some(name.as_str()), "{example:?}");
-                assert!(tells_failure(example), "{example:?}");
-                assert!(candidate(example.as_bytes()).is_some(), "not searched: {example:?}");
-            }
-            for line in near_misses {
-                assert!(!tells_failure(line), "{line:?}");
-            }
-        }
+        have_examples(FORMS, form_of, include_str!("runner_end_lines.toml"));
     }
 }
