@@ -1,7 +1,7 @@
 //! Connections that are dropped in the middle of a run, again and again.
 
 use std::fs;
-use std::io::{Read as _, Write as _};
+use std::io::{Read, Write as _};
 use std::net::Shutdown;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
@@ -107,6 +107,15 @@ fn files(dir: &Path) -> Vec<(String, Vec<u8>)> {
     files
 }
 
+/// Reads a stream to its end.
+fn whole(mut stream: impl Read + Send + 'static) -> thread::JoinHandle<Vec<u8>> {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).unwrap();
+        bytes
+    })
+}
+
 #[test]
 fn a_run_survives_connections_that_are_dropped_again_and_again() {
     let _slot = Slot::take();
@@ -131,12 +140,9 @@ fn a_run_survives_connections_that_are_dropped_again_and_again() {
     command.env("JIG_RIG", format!("unix:{}", proxy.path.display()));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut caller = Started::of(&mut command);
-    let mut out = caller.child().stdout.take().unwrap();
-    let shown = thread::spawn(move || {
-        let mut shown = Vec::new();
-        out.read_to_end(&mut shown).unwrap();
-        shown
-    });
+    // Both are read meanwhile: each connection that is lost is told, and a pipe holds 64 KiB.
+    let (out, err) = (caller.child().stdout.take().unwrap(), caller.child().stderr.take().unwrap());
+    let (shown, told) = (whole(out), whole(err));
     let caller_pid = Pid::from_raw(caller.child().id().cast_signed());
     until("a copied run", || hosts.desk.run_dirs().pop());
     proxy.armed.store(true, Ordering::SeqCst);
@@ -149,9 +155,9 @@ fn a_run_survives_connections_that_are_dropped_again_and_again() {
     assert_eq!(proxy.dropped(), drops, "the run has ended before");
     caller.signal(nix::sys::signal::Signal::SIGINT);
     let ran = caller.finish();
-    let shown = shown.join().unwrap();
+    let (shown, told) = (shown.join().unwrap(), told.join().unwrap());
     eprintln!("{drops} drops in {:?}, {most_open} descriptors at most", began.elapsed());
-    assert_eq!(ran.code(), 130, "{ran}");
+    assert_eq!(ran.code(), 130, "{ran}\n{}", String::from_utf8_lossy(&told));
     // One run, and the copy has each byte of it.
     let (there, here) = (hosts.rig.run_dirs(), hosts.desk.run_dirs());
     assert_eq!((there.len(), here.len()), (1, 1));
