@@ -8,11 +8,11 @@
 use std::io::{BufRead, Read as _, Write};
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 
 use crate::error::KnowledgeError;
 use crate::knowledge::Knowledge;
 use crate::store::Inserted;
+use crate::text::digest_of;
 use crate::unit::{
     Draft, KnowledgeUnit, MAX_UNIT, Standing, StandingEvent, UnitId, VerificationStatus,
 };
@@ -98,10 +98,6 @@ pub enum ShareError {
     Stream(#[source] std::io::Error),
 }
 
-fn hash(text: &str) -> String {
-    Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 /// Writes all units, archived ones on demand. Returns how many.
 ///
 /// # Errors
@@ -118,7 +114,7 @@ pub fn export(
         for changed in changed.iter().filter(|changed| archived || !changed.unit.standing.archived)
         {
             let unit = serde_json::to_string(&changed.unit).map_err(KnowledgeError::Encode)?;
-            let line = SharedLine { version: 1, sha256: hash(&unit), unit };
+            let line = SharedLine { version: 1, sha256: digest_of(&unit), unit };
             let line = serde_json::to_string(&line).map_err(KnowledgeError::Encode)?;
             writeln!(out, "{line}").map_err(ShareError::Stream)?;
             count += 1;
@@ -180,7 +176,7 @@ fn unit_of(line: &[u8]) -> Result<KnowledgeUnit, LineProblem> {
     if line.version != 1 {
         return Err(LineProblem::Newer { version: line.version });
     }
-    if line.sha256 != hash(&line.unit) {
+    if line.sha256 != digest_of(&line.unit) {
         return Err(LineProblem::Damaged);
     }
     serde_json::from_str(&line.unit).map_err(unreadable)

@@ -146,7 +146,7 @@ impl BaseIndex {
         body[..8].copy_from_slice(MAGIC);
         body[8..16].copy_from_slice(&sum.to_le_bytes());
         body[16..HEAD].copy_from_slice(&length.to_le_bytes());
-        // What was encoded here is whole; were it not, the index would be empty and be made again.
+        // What was encoded here is whole; were it not, the index would be empty and be rebuilt.
         Self::decoded(body, store).unwrap_or_default()
     }
 

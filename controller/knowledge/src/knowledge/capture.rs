@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use serde::Serialize;
 
 use super::{Knowledge, KnowledgeOptions};
@@ -89,9 +89,9 @@ impl Knowledge {
     /// # Errors
     /// A draft cannot be a unit, or the store cannot be written.
     pub fn store_distinct(&self, drafts: Vec<Draft>) -> Result<(), KnowledgeError> {
-        let clean = |draft: Draft| Ok((draft.cleaned(&self.options.redactor)?, Standing::NEW));
+        let clean = |draft: Draft| Ok(draft.cleaned(&self.options.redactor)?);
         let clean = drafts.into_iter().map(clean).collect::<Result<Vec<_>, KnowledgeError>>()?;
-        clean.chunks(1000).try_for_each(|part| self.store.insert_all(part, false).map(drop))
+        clean.chunks(1000).try_for_each(|part| self.store.insert_distinct(part))
     }
 
     /// Stores what is in the outbox. A draft that was stored before is counted once.
@@ -152,7 +152,7 @@ impl Knowledge {
     /// There is no such unit, or the store cannot be read.
     pub fn read(&self, id: &UnitId) -> Result<KnowledgeUnit, KnowledgeError> {
         let unit = self.store.unit(id)?;
-        self.note_reads_of(std::slice::from_ref(id), self.options.clock.now());
+        self.note_reads_of([id]);
         Ok(unit)
     }
 
@@ -176,10 +176,10 @@ impl Knowledge {
         Ok(archived)
     }
 
-    fn note_reads_of(&self, ids: &[UnitId], at: Timestamp) {
+    pub(super) fn note_reads_of<'i>(&self, ids: impl IntoIterator<Item = &'i UnitId>) {
         // Reading works where writing does not; the unit is then archived a little early, and found.
-        let docs = ids.iter().filter_map(|id| self.store.doc_of(id).ok().flatten());
-        let _ = self.store.note_reads(&docs.collect::<Vec<_>>(), at);
+        let docs = ids.into_iter().filter_map(|id| self.store.doc_of(id).ok().flatten());
+        let _ = self.store.note_reads(&docs.collect::<Vec<_>>(), self.options.clock.now());
     }
 }
 

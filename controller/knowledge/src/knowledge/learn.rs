@@ -43,7 +43,7 @@ impl Knowledge {
                 }
                 right.entry(row.question).or_default().insert(row.id);
             } else if let Some(ids) = right.get_mut(&row.question) {
-                // Whoever changes their mind is believed.
+                // The last answer counts.
                 ids.remove(&row.id);
             }
         }

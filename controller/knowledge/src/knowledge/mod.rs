@@ -7,7 +7,7 @@
 //! | `outbox/` | drafts that the store did not take | no |
 //! | `weights.json` | weights of the reranker, if they were learnt or written | no |
 //! | `synonyms.toml` | words of this lab that mean the same, in place of the built-in ones | no |
-//! | `index` | the inverted index | yes: made again if it is missing or damaged |
+//! | `index` | the inverted index | yes: rebuilt if it is missing or damaged |
 
 mod capture;
 mod learn;
@@ -141,7 +141,7 @@ impl Knowledge {
                 let seq = base.seq;
                 FollowedIndex { lexical: LexicalIndex::new(base), seq, is_stale: false }
             }
-            // Derived: it is made again, whatever was wrong with it.
+            // Derived: it is rebuilt.
             Err(_) => FollowedIndex { is_stale: true, ..FollowedIndex::default() },
         };
         let embed = options.embedder.clone().map(EmbedWorker::start).transpose();

@@ -69,10 +69,7 @@ impl Knowledge {
 
     /// Remembers that the units of an answer were read. Call it when the answer was shown.
     pub fn note_shown(&self, answer: &KnowledgeAnswer) {
-        let ids: Vec<_> = answer.hits.iter().map(|hit| hit.unit.id.clone()).collect();
-        let docs = ids.iter().filter_map(|id| self.store.doc_of(id).ok().flatten());
-        // Reading works where writing does not; the unit is then archived a little early, and found.
-        let _ = self.store.note_reads(&docs.collect::<Vec<_>>(), self.options.clock.now());
+        self.note_reads_of(answer.hits.iter().map(|hit| &hit.unit.id));
     }
 
     fn since(&self, began: Duration) -> Duration {

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | no embedding model, or it fails or is late | words and metadata only, with a warning |
 //! | the time is over | what was found until then, with a warning |
-//! | the index file | it is made again from the store |
+//! | the index file | it is rebuilt from the store |
 //! | the store, while reading | an error; nothing is made up |
 //! | the store, while capturing | retried, then the draft is kept in the outbox and stored later |
 

@@ -4,8 +4,8 @@
 //! it: nothing failed. A model runs on a thread of its own, so a slow one costs its part of the answer
 //! and not the answer.
 //!
-//! Vectors are derived: each carries the name and the size of its model and the change that it was
-//! made of, and counts only while all three fit.
+//! Vectors are derived and lie in memory only: `reindex` makes all of them, for the process that calls
+//! it. A unit that changes afterwards keeps its older one until the next `reindex`.
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};

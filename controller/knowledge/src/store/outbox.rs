@@ -5,9 +5,9 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 
 use crate::error::KnowledgeError;
+use crate::text::digest_of;
 use crate::unit::{Draft, MAX_UNIT};
 
 /// Largest file: a unit, its quoting as JSON, and what stands around it.
@@ -39,10 +39,6 @@ pub struct OutboxItem {
     pub draft: Option<Draft>,
 }
 
-fn hash(text: &str) -> String {
-    Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 impl Outbox {
     /// The outbox in a folder, which is made when it is needed.
     pub fn new(folder: &Path) -> Self {
@@ -55,7 +51,7 @@ impl Outbox {
     /// It cannot be written; then nothing is.
     pub fn put(&self, draft: &Draft) -> Result<PathBuf, KnowledgeError> {
         let text = serde_json::to_string(draft).map_err(KnowledgeError::Encode)?;
-        let envelope = Envelope { version: 1, sha256: hash(&text), draft: text };
+        let envelope = Envelope { version: 1, sha256: digest_of(&text), draft: text };
         let body = serde_json::to_string(&envelope).map_err(KnowledgeError::Encode)?;
         let path = self.folder.join(format!("{}.json", draft.id));
         let new = self.folder.join(format!("{}.new", draft.id));
@@ -113,6 +109,6 @@ fn read(path: &Path) -> Option<Draft> {
     let mut body = String::new();
     File::open(path).ok()?.take(MOST).read_to_string(&mut body).ok()?;
     let envelope: Envelope = serde_json::from_str(&body).ok()?;
-    let whole = envelope.version == 1 && envelope.sha256 == hash(&envelope.draft);
+    let whole = envelope.version == 1 && envelope.sha256 == digest_of(&envelope.draft);
     whole.then(|| serde_json::from_str(&envelope.draft).ok())?
 }

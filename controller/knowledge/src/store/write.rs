@@ -91,25 +91,19 @@ impl KnowledgeStore {
         self.change(|change| self.insert_into(change, draft, standing, true))
     }
 
-    /// Stores drafts in one transaction: all of them, or none. Without `compare` none of them is taken
-    /// for a repeat of another one.
+    /// Stores drafts in one transaction: all of them, or none. None of them is taken for a repeat of
+    /// another one.
     ///
     /// # Errors
     /// The store cannot be written; nothing is stored then.
-    pub(crate) fn insert_all(
-        &self,
-        drafts: &[(Draft, Standing)],
-        compare: bool,
-    ) -> Result<Vec<Inserted>, KnowledgeError> {
+    pub(crate) fn insert_distinct(&self, drafts: &[Draft]) -> Result<(), KnowledgeError> {
         self.change(|change| {
-            let mut done = Vec::with_capacity(drafts.len());
-            for (draft, standing) in drafts {
-                match self.insert_into(change, draft, *standing, compare)? {
-                    Ok(inserted) => done.push(inserted),
-                    Err(error) => return Ok(Err(error)),
+            for draft in drafts {
+                if let Err(error) = self.insert_into(change, draft, Standing::NEW, false)? {
+                    return Ok(Err(error));
                 }
             }
-            Ok(Ok(done))
+            Ok(Ok(()))
         })
     }
 

@@ -11,3 +11,9 @@ pub use instructions::instruction_in;
 pub use similarity::{BANDS, MinHash, likeness};
 pub use synonyms::{SynonymError, Synonyms};
 pub use tokens::{MAX_TOKEN, each_token, tokens};
+
+/// Returns the SHA-256 of a text, in lower-case hex.
+pub(crate) fn digest_of(text: &str) -> String {
+    use sha2::{Digest as _, Sha256};
+    jig_model::image::hex(&Sha256::digest(text.as_bytes()))
+}
