@@ -13,6 +13,7 @@ mod managed;
 mod run_time;
 mod starved;
 mod stillness;
+mod stolen;
 mod supervise;
 mod unattended;
 

@@ -5,19 +5,24 @@
 //! guest that keeps the emulated core busy lets its other threads wait for the processor. While
 //! any thread runs the child runs, so no more is lost than what the busiest thread leaves.
 //! Otherwise a firmware could make the host look starved.
+//!
+//! *What the hypervisor takes is lost, whatever ran.* It comes on top of the longest measure only: it
+//! makes a quiet period longer, and is no proof that this child stood; see `stolen.rs`.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use super::ManagedProcess;
 use super::starved::ThreadTime;
+use super::stolen::StolenTime;
 
 /// For how long a child stood, and why.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stillness {
     /// How long at least: as the thread that stood longest.
     pub time: Duration,
-    /// How long at most: as if its threads had waited one after the other.
+    /// How long at most: as if its threads had waited one after the other, and all that was stolen
+    /// from the host had been stolen from them.
     pub most: Duration,
     /// It was stopped (SIGSTOP); else it was ready to run and got no processor.
     pub stopped: bool,
@@ -31,12 +36,14 @@ pub struct StillnessWatch {
     /// Time that passed, in which no thread was seen to run, and that was not found to be lost.
     unspent: Unspent,
     times: BTreeMap<u32, ThreadTime>,
+    stolen: StolenTime,
 }
 
 impl StillnessWatch {
     /// Begins to watch.
     pub fn new(child: &ManagedProcess) -> Self {
-        Self { last: Instant::now(), unspent: Unspent::default(), times: child.thread_times() }
+        let (unspent, times) = (Unspent::default(), child.thread_times());
+        Self { last: Instant::now(), unspent, times, stolen: StolenTime::begin() }
     }
 
     /// Says how long the child has stood since the last look. One that is found stopped is taken
@@ -47,6 +54,7 @@ impl StillnessWatch {
         let passed = now.duration_since(std::mem::replace(&mut self.last, now));
         let times = child.thread_times();
         let before = std::mem::replace(&mut self.times, times);
+        let stolen = self.stolen.take();
         if child.is_stopped() {
             let time = passed.min(most);
             return Stillness { time, most: time, stopped: true };
@@ -54,7 +62,7 @@ impl StillnessWatch {
         let more = super::starved::more(&before, &self.times);
         let idle = passed.saturating_sub(more.ran);
         let time = self.unspent.longest.spend(idle, more.longest);
-        let most = self.unspent.all.spend(idle, more.all);
+        let most = self.unspent.all.spend(idle, more.all).saturating_add(stolen);
         Stillness { time, most, stopped: false }
     }
 }

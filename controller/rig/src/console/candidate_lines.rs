@@ -7,9 +7,9 @@ use regex_automata::util::syntax;
 
 use super::scan::searched_once;
 use super::{
-    crash_evidence, error_codes, failed_result, fallback_boot, foreign_verdict, framework_lines,
-    readable, required_value, result_lists, result_rows, runner_ends, structured_counts,
-    test_subject, unit_verdicts, verdict_phrases,
+    crash_evidence, error_codes, failed_result, fallback_boot, fatal_phrases, foreign_verdict,
+    framework_lines, readable, required_value, result_lists, result_rows, runner_ends,
+    structured_counts, test_subject, unit_verdicts, verdict_phrases,
 };
 
 /// Text without which no line tells of a failed result or of a crash. Text in another form is looked
@@ -34,7 +34,9 @@ static CANDIDATE: LazyLock<Option<Regex>> = LazyLock::new(|| {
         verdict_phrases::HINTS,
         readable::HINTS,
     ];
-    let all = parts.map(|part| format!("(?i-u:{part})")).join("|");
+    let fatal = fatal_phrases::hints();
+    let parts = parts.into_iter().chain([fatal.as_str()]);
+    let all = parts.map(|part| format!("(?i-u:{part})")).collect::<Vec<_>>().join("|");
     Regex::builder().configure(searched_once()).syntax(bytes).build(&all).ok()
 });
 

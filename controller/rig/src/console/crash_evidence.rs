@@ -4,7 +4,8 @@
 //! Behind the end of a report a word is enough ([`is_suspicious`]). Between its results the tests
 //! print, and tests of a fault handler name faults. So a line counts there only where it also holds
 //! what a crash alone prints: an address beside the fault, the program counter with other registers,
-//! a status register of faults that is not zero, or a watchdog with an exclamation mark.
+//! a status register of faults that is not zero, a watchdog with an exclamation mark, or a phrase of
+//! the end of a program.
 //! `suspicion_lines.toml` holds examples.
 
 use std::sync::LazyLock;
@@ -12,9 +13,9 @@ use std::sync::LazyLock;
 use regex_automata::meta::Regex;
 use regex_automata::util::syntax;
 
-use super::scan::searched_once;
-
+use super::fatal_phrases::is_fatal;
 use super::lines::texts;
+use super::scan::searched_once;
 use super::suspicion::is_suspicious;
 use super::words::{is_zero, listed, words};
 
@@ -25,10 +26,15 @@ const PATTERNS: &[&str] = &[
     r"\b(?:hard|bus|usage|mem|memory|memmanage|page|secure|double)[ _]?fault\b.*\b(?:pc|lr|epc|ip|at|addr|address)[ :=]+0x[0-9a-f]{4}",
     r"\b(?:panic|exception|abort|trap|crash)\b.*\b(?:pc|[ms]?epc|elr|eip|rip)[ :=]+(?:0x)?[0-9a-f]{8}",
     r"\b(?:faulted|segfault|segfaulted|sigsegv|undefinstr|illegal instruction)\b.*\b(?:at|addr|address|pc|[ms]?epc)[ :=]+(?:0x)?[0-9a-f]{8}",
+    r"^exception number \d+: task: 0x",
+    r"^thread 'main' panicked at ",
+    r"\bdied at \S+ line \d+\.",
+    r"^(?:kernel )?panic!*$",
+    r"^abort\(\)[.!]*$",
 ];
 
 /// Text of which one stands in each line with evidence.
-pub(super) const HINTS: &str = r"(?:watchdog|wdt|iwdg|wwdg) (?:reset|timeout|expired|fired|triggered|bite)|(?:corrupt|overflow|overrun|underflow|smash|(?:hard|bus|usage|mem|memory|memmanage|page|secure|double)[ _]?fault|\bfaulted|segfault|sigsegv|undefinstr|illegal ins|panic|exception|\btrap\b)[^\r\n]*(?:0x|pc)|\b(?:cfsr|hfsr|[bmu]fsr|mmfsr|bfar|mmfar|[ms]tval|excvaddr|exccause|epc1|esr_el[0-9]|far_el[0-9]|elr|e?pc|[er]ip|[ms]epc)\b[ :=(]+(?:0x)?[0-9a-f]{4}";
+pub(super) const HINTS: &str = r"(?:watchdog|wdt|iwdg|wwdg) (?:reset|timeout|expired|fired|triggered|bite)|(?:corrupt|overflow|overrun|underflow|smash|(?:hard|bus|usage|mem|memory|memmanage|page|secure|double)[ _]?fault|\bfaulted|segfault|sigsegv|undefinstr|illegal ins|panic|exception|\btrap\b)[^\r\n]*(?:0x|pc)|\b(?:cfsr|hfsr|[bmu]fsr|mmfsr|bfar|mmfar|[ms]tval|excvaddr|exccause|epc1|esr_el[0-9]|far_el[0-9]|elr|e?pc|[er]ip|[ms]epc)\b[ :=(]+(?:0x)?[0-9a-f]{4}|exception number |'main' panicked at |\bdied at |panic!*\s*(?m:$)|abort\(\)[.!]*\s*(?m:$)";
 
 static EVIDENCE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let ascii = syntax::Config::new().unicode(false).utf8(false).case_insensitive(true);
@@ -57,7 +63,8 @@ const WANTED: &str = "\
 /// Tells whether a line is evidence of a crash, wherever it stands in a report.
 pub(crate) fn tells_crash(line: &str) -> bool {
     let evident = |text: &str| {
-        EVIDENCE.as_ref().is_some_and(|patterns| patterns.is_match(text)) || dumps_fault(text)
+        let shown = || EVIDENCE.as_ref().is_some_and(|patterns| patterns.is_match(text));
+        is_fatal(text) || shown() || dumps_fault(text)
     };
     let wanted = || words(line).iter().any(|word| listed(WANTED, &word.text));
     texts(line, true).any(evident) && !wanted() && is_suspicious(line)

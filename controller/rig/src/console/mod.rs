@@ -24,6 +24,7 @@ mod escape;
 mod expect;
 mod failed_result;
 mod fallback_boot;
+mod fatal_phrases;
 mod fault_lines;
 mod fault_reason;
 mod follow;

@@ -13,6 +13,7 @@
 //! `suspicion_lines.toml` holds the lines that the words were chosen by.
 
 use super::failed_result::{is_of_none, tells_failure};
+use super::fatal_phrases::tells_end;
 use super::lines::without_context;
 use super::structured_counts::labelled_failures;
 use super::supervision::tells_intervention;
@@ -83,42 +84,6 @@ const PAIRS: &[(&str, &str)] = &[
     ("mpu", "violation"),
     ("thread", "died"),
     ("system", "halted"),
-];
-
-/// Phrases that systems and languages print when a program or the machine has come to its end.
-const ENDS: &[&str] = &[
-    "(most recent call last)",
-    "BEGIN CORE DUMP",
-    "chipDie chipDie",
-    "HAB_FAILURE",
-    "no RM attachment (",
-    "Internal Errors 0x",
-    "bad syscall #",
-    "page allocation failure",
-    "EXT4-fs error",
-    "UBIFS error",
-    "Kernel pid terminated",
-    "=ERROR REPORT====",
-    "=CRASH REPORT====",
-    "(RuntimeError)",
-    "(NoMethodError)",
-    "Script Error:",
-    "MPY: soft reboot",
-    "MbedOS Error Info",
-    "' shutdown: ",
-    "Transition to shutdown state: ",
-    "MemoryError: ",
-    "MEM manage handler",
-    "StkOverflow",
-    "VerifyOrDie failed",
-    "CY_HALT called",
-    "DMA-API: device driver ",
-    "Undefined behaviour: ",
-    "has not been verified; rolling back",
-    "task watchdog channel ",
-    "debugger invoked on a ",
-    "CallStack (from HasCallStack)",
-    "on an undefined value at ",
 ];
 
 /// Neighbours of a crash word that name a part of the machine and no event.
@@ -213,7 +178,7 @@ pub(crate) fn is_suspicious(line: &str) -> bool {
     let words = words(text);
     // It is also printed at each start, for information.
     let image = !calm && text.starts_with("ELF file SHA");
-    let ended = text == "Killed" || ENDS.iter().any(|phrase| text.contains(phrase));
+    let ended = text == "Killed" || tells_end(text);
     if image || ended || dumps_registers(&words) || dumps_state(text) {
         return true;
     }

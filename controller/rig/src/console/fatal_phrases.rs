@@ -1,0 +1,68 @@
+//! Phrases that systems and languages print when a program or the machine has come to its end. Pure.
+//!
+//! # Design
+//! These lines have no word of a crash, or hold it where the rules for words take it back. Each phrase
+//! is one of a single system, so it counts wherever it stands in a line. `suspicion_lines.toml` has
+//! a whole line for each.
+
+/// What no passing test prints: it counts between the results of a report, too.
+const FATAL: &[&str] = &[
+    "BEGIN CORE DUMP",
+    "chipDie chipDie",
+    "HAB_FAILURE",
+    "no RM attachment (",
+    "Internal Errors 0x",
+    "page allocation failure",
+    "EXT4-fs error",
+    "UBIFS error",
+    "Kernel pid terminated",
+    "=CRASH REPORT====",
+    "** (RuntimeError)",
+    "duktape fatal: ",
+    "' shutdown: ",
+    "Transition to shutdown state: ",
+    "MbedOS Error Info",
+    "MEM manage handler",
+    "VerifyOrDie failed",
+    "CY_HALT called",
+    "DMA-API: device driver ",
+    "has not been verified; rolling back",
+    "debugger invoked on a ",
+    ": failed to initialize (-",
+];
+
+/// What a test may log of an error that it caught: it counts behind the end of a report.
+const LOGGED: &[&str] = &[
+    "(most recent call last)",
+    "bad syscall #",
+    "=ERROR REPORT====",
+    "(RuntimeError)",
+    "(NoMethodError)",
+    "Script Error:",
+    "MPY: soft reboot",
+    "MemoryError: ",
+    "StkOverflow",
+    "Undefined behaviour: ",
+    "task watchdog channel ",
+    "CallStack (from HasCallStack)",
+    "on an undefined value at ",
+    "Shutdown due to ",
+    "watchdog did not stop!",
+    "Controller unresponsive",
+];
+
+/// Tells whether a line has a phrase that no passing test prints.
+pub(super) fn is_fatal(line: &str) -> bool {
+    FATAL.iter().any(|phrase| line.contains(phrase))
+}
+
+/// Tells whether a line has a phrase of an end.
+pub(super) fn tells_end(line: &str) -> bool {
+    is_fatal(line) || LOGGED.iter().any(|phrase| line.contains(phrase))
+}
+
+/// Returns an expression for the lines that [`is_fatal`] looks at.
+pub(super) fn hints() -> String {
+    let escaped: Vec<String> = FATAL.iter().map(|phrase| regex::escape(phrase)).collect();
+    escaped.join("|")
+}
