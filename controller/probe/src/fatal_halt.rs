@@ -6,8 +6,9 @@
 //! data, and a core that stands in one, or in what it has called, has failed.
 //!
 //! Functions in which a healthy program ends, too, are none of them: `exit`, `_exit` and plain loops.
-//! `abort` counts only where `exit` has not called it, as some run-time libraries do at each end. The
-//! order of the calls tells: where `abort` has called `_exit`, as that of newlib does, it counts.
+//! `abort` counts only where its caller is not `exit`, as in some run-time libraries at each end. The
+//! order of the calls tells: where `abort` has called `_exit`, as that of newlib does, it counts, and so
+//! does one that a function called which `exit` runs at the end.
 //!
 //! The function may call others for ever: `Error_Handler` that blinks, or feeds a watchdog. So each core
 //! on which nothing has failed is looked at, whatever it executes.
@@ -27,7 +28,12 @@ use object::{Object as _, ObjectSymbol as _};
 const FATAL: &[(&str, &[&str])] = &[
     (
         "FreeRTOS",
-        &["vApplicationStackOverflowHook", "vApplicationMallocFailedHook", "vAssertCalled"],
+        &[
+            "vApplicationStackOverflowHook",
+            "vApplicationMallocFailedHook",
+            "vAssertCalled",
+            "prvTaskExitError",
+        ],
     ),
     (
         "Zephyr",
@@ -88,9 +94,9 @@ fn is_fatal(name: &str) -> bool {
 /// Finds the function in which a system has halted, innermost first, in the calls of a core.
 pub(crate) fn fatal_function(frames: &[StackFrame]) -> Option<&str> {
     let names: Vec<&str> = frames.iter().filter_map(|frame| frame.function.as_deref()).collect();
-    let ends = |callers: &[&str]| callers.iter().any(|name| ENDS.contains(&base(name)));
+    let ends = |caller: Option<&&str>| caller.is_some_and(|name| ENDS.contains(&base(name)));
     let fatal = |(at, name): (usize, &&str)| {
-        is_fatal(name) && !(base(name) == "abort" && ends(&names[at + 1..]))
+        is_fatal(name) && !(base(name) == "abort" && ends(names.get(at + 1)))
     };
     let at = names.iter().enumerate().position(fatal)?;
     Some(names[at])
@@ -156,6 +162,7 @@ mod tests {
             (&["abort", "raise_it", "main"], Some(0)),
             (&["abort", "exit", "_start"], None),
             (&["_exit", "abort", "main"], Some(1)),
+            (&["_exit", "abort", "at_end", "__call_exitprocs", "exit", "main"], Some(1)),
             (&["_exit", "raise", "abort", "exit", "main"], None),
             (&["_exit", "exit", "main"], None),
             (&["prvIdleTask"], None),

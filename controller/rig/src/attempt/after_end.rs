@@ -26,7 +26,7 @@ use super::failed_results::{FoundLine, find_in_blocks, lines_in, quotable, read_
 use crate::console::lines::MAX_LINE;
 use crate::console::{
     Follower, LogError, LogPaths, LogReader, PatternSet, RecordKind, is_cut_headline,
-    is_suspicious, parity_lines, pieces, readable,
+    is_suspicious, parity_lines, pieces, readable, tells_trouble,
 };
 
 /// Where the waits of the plan have read to in the last boot, by console.
@@ -94,13 +94,19 @@ fn open(run: &Path, file: &str) -> Result<LogReader, LogError> {
     LogReader::open(&LogPaths { index: raw.with_extension("idx"), raw })
 }
 
-/// Finds the first line within a range of a log that looks like a crash and is neither allowed nor
-/// in a range that is known to be harmless.
+/// Tells whether a line behind the end of a report looks like a crash or tells of trouble.
+pub(super) fn is_doubtful(line: &str) -> bool {
+    is_suspicious(line) || tells_trouble(line)
+}
+
+/// Finds the first line within a range of a log that `looks` so and is neither allowed nor in a range
+/// that is known to be harmless.
 ///
 /// The rest of the line at the start is looked at as a line of its own.
 pub(super) fn suspicious_line(
     log: &File,
     range: Range<u64>,
+    looks: fn(&str) -> bool,
     (allowed, known): (&PatternSet, &[Range<u64>]),
 ) -> io::Result<Option<FoundLine>> {
     let start = range.start;
@@ -109,14 +115,14 @@ pub(super) fn suspicious_line(
         for (span, line) in lines_in(block, at) {
             let is_known = known.iter().any(|k| k.start <= span.start && span.start < k.end);
             let line = if span.start == start { without_count(line) } else { line };
-            if let Some(text) = suspicious_text(line, allowed).filter(|_| !is_known) {
+            if let Some(text) = suspicious_text(line, looks, allowed).filter(|_| !is_known) {
                 return Some((span, text));
             }
         }
         parity_lines(block).into_iter().find_map(|(place, text)| {
             let span = at + place.start as u64..at + place.end as u64;
             let is_known = known.iter().any(|k| k.start <= span.start && span.start < k.end);
-            let text = suspicious_text(&text, allowed).filter(|_| !is_known)?;
+            let text = suspicious_text(&text, looks, allowed).filter(|_| !is_known)?;
             Some((span, text))
         })
     })
@@ -154,9 +160,9 @@ fn without_count(rest: &[u8]) -> &[u8] {
     }
 }
 
-fn suspicious_text(line: &[u8], allowed: &PatternSet) -> Option<String> {
+fn suspicious_text(line: &[u8], looks: fn(&str) -> bool, allowed: &PatternSet) -> Option<String> {
     let text = readable(line);
-    let suspicious = |piece: &&str| is_suspicious(piece) && !allowed.matches(piece.as_bytes());
+    let suspicious = |piece: &&str| looks(piece) && !allowed.matches(piece.as_bytes());
     let pieces = text.split('\n').flat_map(pieces).map(str::trim_ascii);
     let mut printed = pieces.filter(|piece| !piece.is_empty());
     printed.find(suspicious).map(|piece| quotable(piece).to_owned())
@@ -197,7 +203,7 @@ mod tests {
         ] {
             let mut file = tempfile::tempfile().unwrap();
             file.write_all(log.as_bytes()).unwrap();
-            let line = suspicious_line(&file, 6..u64::MAX, (&allowed, &[])).unwrap();
+            let line = suspicious_line(&file, 6..u64::MAX, is_suspicious, (&allowed, &[])).unwrap();
             assert_eq!(line.map(|(_, text)| text).as_deref(), found, "{log:?}");
         }
     }
@@ -210,7 +216,8 @@ mod tests {
             let log = format!("ok\n{}{text}\nbye\n", ".".repeat(fill));
             let mut file = tempfile::tempfile().unwrap();
             file.write_all(log.as_bytes()).unwrap();
-            let found = suspicious_line(&file, 1..u64::MAX, (&allowed, &[])).unwrap();
+            let found =
+                suspicious_line(&file, 1..u64::MAX, is_suspicious, (&allowed, &[])).unwrap();
             let (span, quote) = found.unwrap();
             assert!(quote.ends_with(text.trim()), "{fill}: {quote}");
             assert_eq!(span.end as usize, 3 + fill + text.len(), "{fill}");

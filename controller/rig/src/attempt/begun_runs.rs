@@ -90,7 +90,13 @@ mod tests {
         file.write_all(log.as_bytes()).unwrap();
         let read = ReadLines::default();
         let allowed = PatternSet::new(&[allowed.parse().unwrap()]).unwrap();
-        let known = KnownLines { read: &read, spelled: &[], excused: &[], allowed: &allowed };
+        let known = KnownLines {
+            read: &read,
+            spelled: &[],
+            excused: &[],
+            allowed: &allowed,
+            crash_from: None,
+        };
         begun_run(&file, 0..log.len() as u64, &known).unwrap().map(|(_, text)| text)
     }
 

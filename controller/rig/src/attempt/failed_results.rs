@@ -5,7 +5,7 @@
 //! passed over by one search for the words of results, so lines are cut out only around these.
 //!
 //! Evidence of a crash counts from the first line of a report on. In front of it firmware prints
-//! what it kept of an earlier crash.
+//! what it kept of an earlier crash. On a console beside that of the report the time of that line decides.
 //!
 //! A text that the plan expects is a failure that the user knows of only as far as the pattern
 //! spells it out: `passed` says nothing of the `1 failed` on the same line, and neither does `.*`.
@@ -44,6 +44,15 @@ pub(super) struct KnownLines<'a> {
     pub(super) excused: &'a [Range<u64>],
     /// Lines that are harmless.
     pub(super) allowed: &'a PatternSet,
+    /// Where evidence of a crash begins to count; nowhere if there is no report.
+    pub(super) crash_from: Option<u64>,
+}
+
+impl KnownLines<'_> {
+    /// Tells whether evidence of a crash counts at an offset.
+    fn may_crash(&self, start: u64) -> bool {
+        self.crash_from.is_some_and(|from| from <= start)
+    }
 }
 
 /// A line: where it lies in its log, and its text.
@@ -192,7 +201,7 @@ fn search(
         if candidate(&text).is_none() || known.excused.iter().any(excused) {
             return None;
         }
-        failure_in(&text, known.read.begins_before(span.start), known).map(|text| (span, text))
+        failure_in(&text, known.may_crash(span.start), known).map(|text| (span, text))
     }))
 }
 
@@ -260,7 +269,7 @@ fn failure(line: &[u8], span: &Range<u64>, known: &KnownLines<'_>) -> Option<Str
         (from < to).then_some(from as usize..to as usize)
     };
     let spelled: Vec<_> = known.spelled.iter().filter_map(inside).collect();
-    let may_crash = spelled.is_empty() && known.read.begins_before(span.start);
+    let may_crash = spelled.is_empty() && known.may_crash(span.start);
     let found = failure_in(line, may_crash, known)?;
     if !spelled.iter().any(|part| names_failure(&readable(&line[part.clone()]))) {
         return Some(found);
@@ -310,7 +319,13 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(log).unwrap();
         let (read, allowed) = (ReadLines::default(), PatternSet::new(&[]).unwrap());
-        let known = KnownLines { read: &read, spelled, excused: &[], allowed: &allowed };
+        let known = KnownLines {
+            read: &read,
+            spelled,
+            excused: &[],
+            allowed: &allowed,
+            crash_from: read.begin(),
+        };
         failed_result(&file, range, &known).unwrap()
     }
 
@@ -318,7 +333,13 @@ mod tests {
     fn a_log_that_cannot_be_read_is_no_log_without_failures() {
         let folder = File::open(std::env::temp_dir()).unwrap();
         let (read, allowed) = (ReadLines::default(), PatternSet::new(&[]).unwrap());
-        let known = KnownLines { read: &read, spelled: &[], excused: &[], allowed: &allowed };
+        let known = KnownLines {
+            read: &read,
+            spelled: &[],
+            excused: &[],
+            allowed: &allowed,
+            crash_from: None,
+        };
         failed_result(&folder, 0..100, &known).unwrap_err();
     }
 

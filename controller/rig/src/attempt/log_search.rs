@@ -14,7 +14,7 @@ use jig_model::Cause;
 use jig_model::pattern::Pattern;
 use tokio::task::spawn_blocking;
 
-use super::after_end::{captured_at, captured_behind, cut_headline, suspicious_line};
+use super::after_end::{captured_at, captured_behind, cut_headline, is_doubtful, suspicious_line};
 use super::awaited_line::{AwaitedLine, distinct_pattern};
 use super::begins_again::{BootOutput, EndOf};
 use super::begun_runs::begun_run;
@@ -24,7 +24,7 @@ use super::failed_results::{FoundLine, KnownLines, failed_result, quoted, refusa
 use super::rejected_text::rejected_text;
 use super::result_like::result_like;
 use super::unaccounted::unaccounted_line;
-use crate::console::{FaultReasons, LogError, PatternSet};
+use crate::console::{FaultReasons, LogError, PatternSet, is_suspicious};
 use crate::judge::{BootSign, ByteRange, DoubtfulText, Incident, IncidentKind, Observation};
 use crate::results::ReadLines;
 
@@ -154,7 +154,8 @@ impl LogSearch {
     ) -> Result<Option<ByteRange>, AttemptError> {
         let SearchedConsole { file, judged, .. } = console;
         let known = self.known_in(console);
-        let find = |log: &File| suspicious_line(log, judged.clone(), (allowed, &known));
+        let find =
+            |log: &File| suspicious_line(log, judged.clone(), is_suspicious, (allowed, &known));
         Ok(read(&self.run, file, find)?.map(|found| quoted(file, found)))
     }
 
@@ -255,6 +256,7 @@ impl LogSearch {
         allowed: &PatternSet,
     ) -> Result<Option<ByteRange>, AttemptError> {
         let time = captured_at(&self.run, file, end).map_err(AttemptError::Search)?;
+        let looks = if self.reported { is_doubtful } else { is_suspicious };
         self.first(|console| {
             let start = self.start_behind(console, (file, end), time)?;
             let until_end = until.get(&console.file).copied().unwrap_or(u64::MAX);
@@ -265,7 +267,8 @@ impl LogSearch {
             let cut_from = if elsewhere { Some(console.judged.start) } else { start };
             let find = |log: &File| {
                 let behind = start.map(|start| start..until_end);
-                let found = behind.map(|range| suspicious_line(log, range, (allowed, &excused)));
+                let found =
+                    behind.map(|range| suspicious_line(log, range, looks, (allowed, &excused)));
                 match (found.transpose()?.flatten(), cut_from) {
                     (None, Some(from)) => cut_headline(log, from..until_end, (allowed, &excused)),
                     (found, _) => Ok(found),
@@ -399,9 +402,26 @@ impl LogSearch {
     ) -> Result<Option<ByteRange>, AttemptError> {
         let SearchedConsole { file, judged, read: lines, .. } = console;
         let (spelled, excused) = (spans(&self.spelled, console), spans(&self.excused, console));
-        let known = KnownLines { read: lines, spelled: &spelled, excused: &excused, allowed };
+        let crash_from = self.crashes_count_from(console)?;
+        let known =
+            KnownLines { read: lines, spelled: &spelled, excused: &excused, allowed, crash_from };
         let found = read(&self.run, file, |log| find(log, judged.clone(), &known))?;
         Ok(found.map(|found| quoted(file, found)))
+    }
+
+    /// Returns from where on evidence of a crash counts: from the first line of a report on, and on a
+    /// console without one from what was captured behind the first line of the report that ends the
+    /// plan.
+    fn crashes_count_from(&self, console: &SearchedConsole) -> Result<Option<u64>, AttemptError> {
+        if let Some(begin) = console.read.begin() {
+            return Ok(Some(begin + 1));
+        }
+        let Some((file, _)) = self.end.as_ref().filter(|_| self.reported) else { return Ok(None) };
+        let ended = self.consoles.iter().find(|console| console.file == *file);
+        let Some(begin) = ended.and_then(|console| console.read.begin()) else { return Ok(None) };
+        let time = captured_at(&self.run, file, begin + 1).map_err(AttemptError::Search)?;
+        let Some(time) = time else { return Ok(None) };
+        captured_behind(&self.run, &console.file, time).map_err(AttemptError::Search)
     }
 }
 

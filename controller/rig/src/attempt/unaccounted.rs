@@ -18,16 +18,20 @@ use super::failed_results::{FoundLine, KnownLines, find_in_blocks, lines_in, quo
 use crate::console::{parity_lines, readable, writes_over};
 
 /// Whole lines that frameworks print about themselves, beside their reports: GoogleTest, cmocka, Catch2,
-/// pytest, Zephyr.
+/// pytest, Zephyr, AUnit.
 const ABOUT_ITSELF: &[&str] = &[
     r"^Running main\(\) from \S+$",
+    r"^[\w./-]+\.(?:cc|cpp|cxx|h|hpp):\d+: Skipped$",
     r"^\d+ SKIPPED TEST\(S\)$",
     r"^\S+ is a Catch2? v[0-9.]+ host application\.$",
     r"^Run with -\? for options$",
-    r"^platform \w+ -- Python [0-9.]+, pytest-[0-9.]+, pluggy-[0-9.]+$",
+    r"^platform \w+ -- Python [0-9.]+, pytest-[0-9.]+, pluggy-[0-9.]+(?: -- \S+)?$",
     r"^(?:rootdir|configfile|plugins|cachedir): \S.*$",
     r"^collected \d+ items?$",
     r"^\*\*\* Booting (?:Zephyr OS|MCUboot) [\w ().+-]+ \*\*\*$",
+    r"^-+ TESTSUITE SUMMARY (?:START|END) -+$",
+    r"^RunID: [0-9a-f]{32}$",
+    r"^TestRunner duration: [0-9.]+ seconds\.$",
 ];
 
 static HARMLESS: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -86,7 +90,8 @@ mod tests {
         let (read, excused) = (ReadLines::default(), Range { start: 3, end: 8 });
         let allowed = PatternSet::new(&[allowed.parse().unwrap()]).unwrap();
         let excused = std::slice::from_ref(&excused);
-        let known = KnownLines { read: &read, spelled, excused, allowed: &allowed };
+        let known =
+            KnownLines { read: &read, spelled, excused, allowed: &allowed, crash_from: None };
         unaccounted_line(&file, 0..log.len() as u64, &known).unwrap().map(|(_, text)| text)
     }
 

@@ -29,6 +29,9 @@ const FATAL: &[&str] = &[
     "has not been verified; rolling back",
     "debugger invoked on a ",
     ": failed to initialize (-",
+    "Segmentation fault in ",
+    ": nobody cared (try ",
+    "Deadlock detected",
 ];
 
 /// What a test may log of an error that it caught: it counts behind the end of a report.

@@ -40,8 +40,16 @@ const PATTERNS: &[&str] = &[
     r"\bFAILURE: 0x[0-9a-f]+ != 0x[0-9a-f]+",
     // subunit
     r"^\s*(?:failure|error): \S+ \[$",
-    // FreeRTOS demo
-    r"^(?:Error|ERROR) in [A-Za-z]\w*(?: [A-Za-z]\w*){0,3}\.?$",
+    // FreeRTOS demos
+    r"^x(?:Are|Is)\w+StillRunning\(\) returned (?:false|pdFALSE)\b",
+    r"^(?:Error in|ERROR in|ERROR IN) [A-Za-z]\w*(?: [A-Za-z]\w*){0,3}\.?$",
+    // ThreadX' regression tests, Tock's capsules, NuttX' smart_test and crypto tests, U-Boot's mmc
+    r"^match \w+ failed$",
+    r"^Data check NG=0*[1-9]\d* OK=",
+    r"^Running .*\.{3,} ERROR #\d+$",
+    r"^\w*Test ERROR: ",
+    r"^\w+ error on line \d+$",
+    r"^MMC (?:read|write|erase): .*: ERROR$",
     // CUnit: Type, Total, Ran, Passed, Failed, Inactive
     r"^\s*(?:suites|tests|asserts)\s+\d+\s+\d+\s+(?:\d+|n/a)\s+0*[1-9]\d*\s+(?:\d+|n/a)$",
     // pytest, with its plugins for coverage, for speed and for several processes
@@ -164,7 +172,7 @@ const PATTERNS: &[&str] = &[
 
 /// Text of which one stands in each line that a pattern matches, unless a word of results does.
 /// Such a line is rare, since looking at it costs a microsecond.
-pub(super) const HINTS: &str = r#"(?-i:# Looks like |# No tests |# Tests were run but|UNEXPECTED SUCC|!!!! |node down: |DATA RACE| data race\(s\)|XPASS|UNRESOLVED|KPASS|UNEXPECTEDPASS|INTERRUPT |Dubious, |Unexpected Pass: |# of un|TRY [0-9]+ |Synthesis: |ASSERT|CHECK\(|EXPECT\(|REQUIRE\(|VERIFY\(|Traceback|Sanitizer: |kmemleak: |Segmentation f|Illegal ins|\*\*\*(?:Exception|Not|Bad|Could)|output mismatch|leaked too much|UVM_FATAL|NO STATUS|SIG[A-Z]+ \[|LAVA_SIGNAL_TEST(?:CASE|RAISE)|: assertion|: exp |: [0-9]+ exception|, [0-9]+ exception|exceeded time limit|NO TESTS RAN|No tests |No test cases matched|Ran 0 tests|contains no tests|memory leaks!|eak\(s\) found|overrun detected|try faulted|NOT correct!|multiple suites|bailing|INSTRUMENTATION_STATUS_CODE: -|_HOTPLUG|err= ?[1-9]|!= RTEMS_)|exit status [1-9]|\./[^ :]*: no(?:t found| such)"#;
+pub(super) const HINTS: &str = r#"(?-i:# Looks like |# No tests |# Tests were run but|UNEXPECTED SUCC|!!!! |node down: |DATA RACE| data race\(s\)|XPASS|UNRESOLVED|KPASS|UNEXPECTEDPASS|INTERRUPT |Dubious, |Unexpected Pass: |# of un|TRY [0-9]+ |Synthesis: |ASSERT|CHECK\(|EXPECT\(|REQUIRE\(|VERIFY\(|Traceback|Sanitizer: |kmemleak: |Segmentation f|Illegal ins|\*\*\*(?:Exception|Not|Bad|Could)|output mismatch|leaked too much|UVM_FATAL|NO STATUS|SIG[A-Z]+ \[|LAVA_SIGNAL_TEST(?:CASE|RAISE)|: assertion|: exp |: [0-9]+ exception|, [0-9]+ exception|exceeded time limit|NO TESTS RAN|No tests |No test cases matched|Ran 0 tests|contains no tests|memory leaks!|eak\(s\) found|overrun detected|try faulted|NOT correct!|multiple suites|bailing|INSTRUMENTATION_STATUS_CODE: -|_HOTPLUG|err= ?[1-9]|!= RTEMS_|StillRunning\(\) returned |NG=[0-9])|exit status [1-9]|\./[^ :]*: no(?:t found| such)"#;
 
 static FAILURES: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let ascii = syntax::Config::new().unicode(false).utf8(false);

@@ -58,6 +58,7 @@ mod tail;
 mod test_subject;
 #[cfg(test)]
 pub(crate) mod test_transport;
+mod trouble;
 mod unit_verdicts;
 mod verdict_phrases;
 mod words;
@@ -97,4 +98,5 @@ pub use scan::{LocatedMatch, PatternSet, PatternSetError, Scanned, Scanner};
 pub use search::{Capture, Matched, find_all};
 pub(crate) use suspicion::is_suspicious;
 pub use tail::{LogTail, TailItem};
+pub(crate) use trouble::tells_trouble;
 pub(crate) use words::pieces;

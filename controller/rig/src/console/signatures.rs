@@ -183,14 +183,15 @@ const LONGER_WORDS: [&str; 3] = ["de", "re", "im"];
 
 /// Tells whether something else begins at an offset of a line, right behind a part of a word or a
 /// progress mark: `lo|Assertion`, `1|assertion`, `src/|assertion`, `lo|***`, `lo|[00:01]`,
-/// `...|Assertion`. Small letters behind letters are the rest of their word (`de|assert`), and a word
+/// `...|Assertion`, `.|Assertion` at the start of a line. Small letters behind letters are the rest of their word (`de|assert`), and a word
 /// of several is one of a name (`test|HardFault`).
 fn breaks_word(line: &str, at: usize) -> bool {
     let (Some(before), Some(behind)) = (line.get(..at), line.get(at..)) else { return false };
     let (Some(&last), Some(&first)) = (before.as_bytes().last(), behind.as_bytes().first()) else {
         return false;
     };
-    let marks = last.is_ascii_digit() || b"/%".contains(&last) || before.ends_with("..");
+    let progress = before.ends_with("..") || before.bytes().all(|byte| byte == b'.');
+    let marks = last.is_ascii_digit() || b"/%".contains(&last) || progress;
     let second = behind.as_bytes().get(1).copied().unwrap_or_default();
     match first {
         b'[' => (marks || last.is_ascii_alphabetic()) && second.is_ascii_digit(),

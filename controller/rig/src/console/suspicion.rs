@@ -163,18 +163,10 @@ const EVENT: &str = "\
 
 /// Tells whether a line, colours removed, looks like a crash, an assertion or a failed test.
 pub(crate) fn is_suspicious(line: &str) -> bool {
-    let mut text = line.trim_ascii();
-    let mut calm = false;
-    for _ in 0..MAX_PREFIXES {
-        if heads_error(text) {
-            return true;
-        }
-        calm |= is_calm_level(text);
-        match without_context(text, true).map(str::trim_ascii) {
-            Some(rest) if rest.len() < text.len() => text = rest,
-            _ => break,
-        }
+    if messages(line).any(heads_error) {
+        return true;
     }
+    let (text, calm) = message(line);
     let words = words(text);
     // It is also printed at each start, for information.
     let image = !calm && text.starts_with("ELF file SHA");
@@ -210,6 +202,21 @@ pub(crate) fn is_suspicious(line: &str) -> bool {
         let counts = at < LEAD && (!calm || words[at].capital) || happened(at);
         counts && crashes(&words, at)
     })
+}
+
+/// Lists a line and what is left of it as one prefix of a logger after another is taken off.
+fn messages(line: &str) -> impl Iterator<Item = &str> {
+    std::iter::successors(Some(line.trim_ascii()), |text| {
+        let rest = without_context(text, true).map(str::trim_ascii);
+        rest.filter(|rest| rest.len() < text.len())
+    })
+    .take(MAX_PREFIXES + 1)
+}
+
+/// Returns a line behind the prefixes of its logger, and whether these say that it is for information.
+pub(super) fn message(line: &str) -> (&str, bool) {
+    let calm = messages(line).take(MAX_PREFIXES).any(is_calm_level);
+    (messages(line).last().unwrap_or_default(), calm)
 }
 
 /// `*** reset ***`, `!!! SYSTEM RESET !!!`: a line that says nothing else, between marks.
@@ -264,7 +271,7 @@ fn heads_error(text: &str) -> bool {
 
 /// A choice of ESP-IDF's test menu, and a command with its help: `(1)  "panic" [heap]`,
 /// `crash   provoke a hard fault`.
-fn is_in_list(text: &str) -> bool {
+pub(super) fn is_in_list(text: &str) -> bool {
     let choice = || {
         let (number, rest) = text.strip_prefix('(')?.split_once(')')?;
         let (_, tags) = rest.trim_ascii_start().strip_prefix('"')?.rsplit_once('"')?;
@@ -327,7 +334,7 @@ fn crashes(words: &[Word<'_>], at: usize) -> bool {
 }
 
 /// Tells whether the crash word at an index is taken back.
-fn denied(words: &[Word<'_>], at: usize) -> bool {
+pub(super) fn denied(words: &[Word<'_>], at: usize) -> bool {
     let plain = |word: &Word<'_>| !word.before.contains(['.', ',', ';', ':', '!', '(']);
     // `test failed`, `assertion failed: interrupts enabled`: it happened, and what stands behind it
     // is the condition.

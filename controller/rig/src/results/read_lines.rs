@@ -30,9 +30,9 @@ impl ReadLines {
         self.0.extend(later.0.into_iter().take(room));
     }
 
-    /// Tells whether the first line that was read begins before an offset.
-    pub fn begins_before(&self, start: u64) -> bool {
-        self.0.first().is_some_and(|&(first, _)| first < start)
+    /// Returns where the first line that was read begins.
+    pub fn begin(&self) -> Option<u64> {
+        self.0.first().map(|&(first, _)| first)
     }
 
     /// Tells whether the line that begins at an offset was read.
@@ -58,8 +58,8 @@ mod tests {
             [(0, false), (10, true), (15, true), (22, true), (31, false), (40, true), (44, false)]
         {
             assert_eq!(lines.contains(start), read, "{start}");
-            assert_eq!(lines.begins_before(start), start > 10, "{start}");
         }
+        assert_eq!((lines.begin(), ReadLines::default().begin()), (Some(10), None));
     }
 
     #[test]

@@ -1,0 +1,98 @@
+//! Tells whether a line behind the end of a report says that something went wrong. Pure.
+//!
+//! # Design
+//! Behind the end of a report the burden of proof has turned, and the words of a crash are not all that a
+//! failure is told in: `malloc failed to allocate`, `something bad has happened`. What a log says of
+//! an attempt that is made again, as a warning or for information is ordinary, and so is a count of zero.
+//! Nothing is asked of output in front of an end, or behind a text that a plan waits for: there firmware
+//! tells of such things all the time. `trouble_lines.toml` holds the lines that the words were chosen by.
+
+use super::failed_result::is_of_none;
+use super::structured_counts::labelled_failures;
+use super::suspicion::{denied, is_in_list, message};
+use super::words::{Word, is_zero, listed, number, words};
+
+/// Words of which one tells of trouble.
+const TROUBLE: &str = "\
+    failed error errors bad wrong invalid unable cannot broken illegal incorrect unexpected \
+    mismatch hung nobody kasan kcsan kmsan ubsan corrupt damaged";
+
+/// Words behind a result that make the trouble a part of its test: `PASS: bad CRC is refused`.
+const RESULTS: &str = "ok okay pass passed passes xfail skip skipped todo";
+
+/// Words of a log that tries again, or goes on in another way.
+const GOES_ON: &str = "\
+    retry retries retrying again reconnect reconnecting using use default defaults ignored ignoring \
+    skipping continuing handled corrected";
+
+/// Words behind one of trouble that name a part of the system, or a measure of it.
+const THINGS: &str = "\
+    code codes ratio rate rates counter counters count counts handler handlers handling correction \
+    detection injection threshold budget vector led log logging mask";
+
+/// Words that return as a value: `xAreQueuesStillRunning() returned false`.
+const VALUES: &str = "false pdfalse pdfail null";
+
+/// Tells whether a line, colours removed, tells of trouble.
+pub(crate) fn tells_trouble(line: &str) -> bool {
+    let (text, calm) = message(line);
+    let words = words(text);
+    let is_plain = |word: &Word<'_>| [RESULTS, GOES_ON].iter().any(|list| listed(list, &word.text));
+    if calm || is_warning(line) || is_in_list(text) || labelled_failures(text) == Some(0) {
+        return false;
+    }
+    !words.iter().any(is_plain)
+        && (0..words.len()).any(|at| is_trouble(&words, at) && !denied(&words, at))
+}
+
+fn is_trouble(words: &[Word<'_>], at: usize) -> bool {
+    let word = &words[at];
+    let next = words.get(at + 1);
+    let returned = word.text == "returned" && next.is_some_and(|next| listed(VALUES, &next.text));
+    returned || listed(TROUBLE, &word.text) && !is_of_none(words, at) && !is_measured(words, at)
+}
+
+/// `errors=remount-ro`, `rx errors: 3`, `bit error ratio 1e-9`, `bad blocks: 0`: a setting, a part of the
+/// system, or a count.
+fn is_measured(words: &[Word<'_>], at: usize) -> bool {
+    let Some(next) = words.get(at + 1) else { return false };
+    let joined = next.before.trim_start();
+    let is_set = joined.starts_with('=');
+    let is_count =
+        words[at].text.ends_with('s') && joined.starts_with(':') && number(next).is_some();
+    let counted = words.get(at + 2).filter(|_| next.text.ends_with('s'));
+    let is_none = is_zero(&next.text) || counted.is_some_and(|value| is_zero(&value.text));
+    is_set || is_count || is_none || listed(THINGS, &next.text)
+}
+
+/// `<wrn> net: x`, `W (12) wifi: x`, `[WARN] x`.
+fn is_warning(line: &str) -> bool {
+    const LEVELS: [&str; 7] = ["<wrn>", "W (", "W: ", "[W]", "[WARN", "WARN", "<4>"];
+    let line = line.trim_ascii_start();
+    LEVELS.iter().any(|level| line.starts_with(level)) || line.contains("<wrn>")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trouble_is_told_from_ordinary_output() {
+        let lines: toml::Table = include_str!("trouble_lines.toml").parse().unwrap();
+        let list = |kind: &str| -> Vec<String> {
+            let lines = lines[kind].as_array().unwrap().iter();
+            lines.map(|line| line.as_str().unwrap().to_owned()).collect()
+        };
+        let suspicion: toml::Table = include_str!("suspicion_lines.toml").parse().unwrap();
+        let harmless = suspicion["harmless"].as_array().unwrap().iter();
+        let harmless = harmless.map(|line| line.as_str().unwrap().to_owned());
+        let missed: Vec<_> =
+            list("trouble").into_iter().filter(|line| !tells_trouble(line)).collect();
+        let wrong: Vec<_> = list("ordinary")
+            .into_iter()
+            .chain(harmless)
+            .filter(|line| tells_trouble(line))
+            .collect();
+        assert!(missed.is_empty() && wrong.is_empty(), "missed: {missed:#?}\nwrong: {wrong:#?}");
+    }
+}
