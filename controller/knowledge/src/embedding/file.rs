@@ -16,10 +16,8 @@ const VERSION: i64 = 1;
 
 const BUSY: Duration = Duration::from_secs(2);
 
-/// `number` rises with each write, so that other processes read only what is new. A page of 16 KiB holds
-/// 40 vectors: they are read in half of the time that pages of 4 KiB take.
+/// `number` rises with each write, so that other processes read only what is new.
 const TABLES: &str = "
-PRAGMA page_size = 16384;
 CREATE TABLE IF NOT EXISTS about (store INTEGER NOT NULL, model TEXT NOT NULL,
     dimension INTEGER NOT NULL, seq INTEGER NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS vector (number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -97,6 +95,7 @@ impl VectorFile {
             connection.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0))
         };
         if version(&connection)? == 0 {
+            // A page holds some 40 vectors, and all of them are read at once.
             connection.execute_batch("PRAGMA page_size = 16384")?;
             connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
             let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;

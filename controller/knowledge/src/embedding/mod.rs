@@ -6,16 +6,16 @@
 //!
 //! # Design
 //! *The runtime is a library that the user names.* The crate `ort` opens ONNX Runtime when the first model
-//! is loaded. It adds three crates and 9 seconds of processor time to an optimised build; a runtime
-//! in Rust adds a hundred. A server that embeds by HTTP was not chosen: a search would need a
-//! network, and texts of a lab would leave the host.
+//! is loaded. It adds three crates and 9 seconds of processor time to an optimised build. A server that
+//! embeds by HTTP was not chosen: a search would need a network, and texts of a lab would leave the
+//! host.
 //!
 //! *Vectors are derived.* They have a file for each model, so that two users with different models do
 //! not undo each other's work. A vector belongs to a text: it carries the text's hash, and where the
 //! unit says something else by now, the vector does not count.
 //!
 //! *Eight bits a number.* 100,000 vectors of 384 numbers take 38 MB and not 154 MB. The scan is
-//! exact over these. Cosines of such vectors differ by less than .01 from those of the full ones.
+//! exact over these. Cosines of such vectors differ by less than .02 from those of the full ones.
 //!
 //! *A thread of its own.* The model is loaded and runs on one thread. A slow model costs its part of an
 //! answer and not the answer, and no lock is held while it works.
