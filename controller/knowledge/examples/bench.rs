@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let corpus = Corpus::read(&documents, &questions)?;
     let model = args.next().map(|path| EmbeddingConfig::read(&path)).transpose()?;
     let mut progress = |done: u64, all: u64| {
-        if done > 0 && done % 1000 == 0 {
+        if done > 0 && done.is_multiple_of(1000) {
             eprintln!("{done} of {all} documents have vectors");
         }
     };
