@@ -89,7 +89,7 @@ fn main() -> ExitCode {
         CliCommand::Doctor(args) => commands::doctor::doctor(&cli.common, &screen, &args),
         CliCommand::Machine(command) => commands::machine::machine(&screen, command),
         CliCommand::Repair(args) => commands::repair::repair(&cli.common, &screen, *args),
-        CliCommand::Kb(command) => commands::knowledge::knowledge(&cli.common, &screen, *command),
+        CliCommand::Kb(args) => commands::knowledge::knowledge(&cli.common, &screen, *args),
         CliCommand::Explain(command) => commands::explain::explain(&cli.common, &screen, command),
         CliCommand::Completions { shell } => commands::manual::completions(shell),
         CliCommand::Man { dir } => commands::manual::man(&dir),

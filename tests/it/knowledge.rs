@@ -95,6 +95,25 @@ fn what_a_user_gets_wrong_is_told() {
 }
 
 #[test]
+fn a_model_that_cannot_be_used_costs_a_warning_and_a_file_that_names_none_is_refused() {
+    let workshop = Workshop::new();
+    let store = Store { workshop: &workshop, state: "state" };
+    let unit = store.add();
+    let files = "runtime = \"no.so\"\nmodel = \"no.onnx\"\nvocabulary = \"vocab.txt\"\n";
+    workshop.write("embedding.toml", files);
+    let model = ["--embedding", "embedding.toml"];
+    let ran = store.kb(&[&model[..], &["search", "uart"]].concat());
+    ran.says(0, &["searched by words only", "no.onnx"]);
+    assert!(ran.out().contains(&unit), "{ran}");
+    store.kb(&[&model[..], &["reindex"]].concat()).says(0, &["no.onnx"]);
+    store.prints(&[&model[..], &["stats"]].concat(), &["embedding model: none: ", "no.onnx"]);
+    store.prints(&["stats"], &["embedding model: none\n"]);
+    workshop.write("wrong.toml", "speed = 1\n");
+    store.kb(&["--embedding", "wrong.toml", "search", "uart"]).says(3, &["wrong.toml"]);
+    store.kb(&["--embedding", "absent.toml", "search", "uart"]).says(3, &["absent.toml"]);
+}
+
+#[test]
 fn units_go_to_another_lab_and_are_pending_there() {
     let workshop = Workshop::new();
     let [here, there, trusting] =

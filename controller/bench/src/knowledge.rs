@@ -14,6 +14,9 @@ pub(crate) struct KnowledgeBenchOptions {
     /// Folder with history-docs.jsonl.gz and history-queries.jsonl.
     #[arg(long, value_name = "DIR")]
     corpus: PathBuf,
+    /// File that names an embedding model: searches with vectors are measured, too.
+    #[arg(long, value_name = "FILE")]
+    embedding: Option<PathBuf>,
 }
 
 /// Measures, and prints the tables.
@@ -34,5 +37,9 @@ pub(crate) fn run(options: &KnowledgeBenchOptions) -> Result<(), TaskFailure> {
     command.args(example);
     command.arg(corpus.join("history-docs.jsonl.gz"));
     command.arg(corpus.join("history-queries.jsonl"));
-    process::run(command.arg(scratch))
+    command.arg(scratch);
+    if let Some(file) = &options.embedding {
+        command.arg(std::path::absolute(file).map_err(TaskFailure::io("find", file))?);
+    }
+    process::run(&mut command)
 }

@@ -9,6 +9,16 @@ use jig_knowledge::unit::UnitId;
 
 use super::common::duration;
 
+/// Arguments of `jig kb`.
+#[derive(Debug, Args)]
+pub(crate) struct KbArgs {
+    /// File that names an embedding model: search, reindex, stats, fit and bench use it
+    #[arg(long, global = true, value_name = "FILE", env = "JIG_EMBEDDING", value_hint = ValueHint::FilePath)]
+    pub(crate) embedding: Option<PathBuf>,
+    #[command(subcommand)]
+    pub(crate) command: KbCommand,
+}
+
 /// What to do with knowledge.
 #[derive(Debug, Subcommand)]
 pub(crate) enum KbCommand {
@@ -36,7 +46,7 @@ pub(crate) enum KbCommand {
     Import(KbImportArgs),
     /// Count units, feedback and what waits in the outbox
     Stats,
-    /// Check the store, make the index again, and archive what was not read for a year
+    /// Check the store, make index and missing vectors again, and archive what was unread for a year
     Reindex,
     /// Learn the order of answers from `verify --for` and `reject --for`; worse weights are not kept
     Fit,

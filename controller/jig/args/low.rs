@@ -20,7 +20,7 @@ use super::flashers::FlashersArgs;
 use super::health::{DiscoverArgs, HealthArgs, RecoverArgs};
 use super::hold::HoldArgs;
 use super::inject::InjectArgs;
-use super::knowledge::KbCommand;
+use super::knowledge::KbArgs;
 use super::lease::{LeaseCommand, ShellArgs};
 use super::power::PowerArgs;
 use super::probe::{
@@ -175,8 +175,7 @@ pub(crate) enum CliCommand {
     /// Repair firmware: change code on evidence until its tests pass, proven on the board
     Repair(Box<RepairArgs>),
     /// What this lab has learnt: search it, add to it, check it
-    #[command(subcommand)]
-    Kb(Box<KbCommand>),
+    Kb(Box<KbArgs>),
     /// Explain the failure of a run, or what the repair loop decides about figures
     #[command(subcommand)]
     Explain(ExplainCommand),

@@ -2,6 +2,7 @@
 
 use jig_knowledge::KnowledgeError;
 use jig_knowledge::bench::{BenchError, CorpusError};
+use jig_knowledge::embedding::EmbeddingConfigError;
 use jig_knowledge::share::ShareError;
 use jig_model::{Fault, chain};
 use jig_rig::console::escape;
@@ -56,6 +57,13 @@ impl From<ShareError> for Failure {
     }
 }
 
+impl From<EmbeddingConfigError> for Failure {
+    fn from(error: EmbeddingConfigError) -> Self {
+        Self::new(Fault::Profile, escape(chain(&error).as_bytes()).to_string())
+            .help("correct the file of --embedding; the guide page knowledge.md shows one")
+    }
+}
+
 impl From<CorpusError> for Failure {
     fn from(error: CorpusError) -> Self {
         Self::new(Fault::Usage, escape(chain(&error).as_bytes()).to_string())
@@ -67,6 +75,10 @@ impl From<BenchError> for Failure {
     fn from(error: BenchError) -> Self {
         match error {
             BenchError::Store(error) => error.into(),
+            BenchError::Model(_) => {
+                Self::new(Fault::Lab, escape(chain(&error).as_bytes()).to_string())
+                    .help("name the model's files with --embedding, or measure without it")
+            }
             BenchError::Fts(_) => Self::new(Fault::Bug, chain(&error)),
             BenchError::Time(_) | BenchError::Name(..) => {
                 Self::new(Fault::Usage, escape(chain(&error).as_bytes()).to_string())

@@ -4,11 +4,12 @@ use jig_knowledge::bench::{Corpus, run, table, timing};
 use jig_model::{Fault, exit};
 use serde_json::json;
 
+use super::KbFolder;
 use crate::args::KbBenchArgs;
 use crate::failure::Failure;
-use crate::render::Screen;
 
-pub(super) fn bench(screen: &Screen, args: &KbBenchArgs) -> Result<u8, Failure> {
+pub(super) fn bench(at: &KbFolder<'_>, args: &KbBenchArgs) -> Result<u8, Failure> {
+    let screen = at.screen;
     let corpus = Corpus::read(&args.docs, &args.queries)?;
     let scratch = match &args.scratch {
         Some(parent) => tempfile::tempdir_in(parent),
@@ -23,7 +24,13 @@ pub(super) fn bench(screen: &Screen, args: &KbBenchArgs) -> Result<u8, Failure> 
         corpus.documents.len(),
         corpus.questions.len()
     ));
-    let (quality, knowledge) = run(&corpus, &scratch.path().join("knowledge"))?;
+    let progress = screen.progress();
+    let mut told = |done: u64, all: u64| {
+        progress.set(&format!("{done} of {all} documents have vectors"));
+    };
+    let folder = scratch.path().join("knowledge");
+    let (quality, knowledge) = run(&corpus, &folder, at.embedder.clone(), &mut told)?;
+    drop(progress);
     let times = timing(&corpus, knowledge, scratch.path())?;
     match screen.json() {
         true => screen.out_json(&json!({ "quality": quality, "times": times })),

@@ -7,27 +7,27 @@ mod share;
 mod show;
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use jig_knowledge::{Knowledge, KnowledgeOptions};
+use jig_knowledge::embedding::{EmbeddingConfig, LoadEmbedder, OnnxEmbedder};
+use jig_knowledge::{Knowledge, KnowledgeOptions, MeaningStats};
 use jig_lab::Catalogue;
 use jig_model::exit;
-use serde_json::json;
 
-use crate::args::{Common, KbCommand};
+use crate::args::{Common, KbArgs, KbCommand};
 use crate::failure::Failure;
 use crate::render::{Screen, one_line};
+
+/// How long a command waits for the embedding model to be loaded: .3 s on an idle host.
+const LOAD: Duration = Duration::from_secs(20);
 
 /// Does what is asked of knowledge.
 ///
 /// JSON: `search` prints the answer, `show`, `verify`, `reject`, `archive`, `restore` and `edit` the
 /// unit, `add` what became of it, the others what they counted; `export` prints its lines.
-pub(crate) fn knowledge(
-    common: &Common,
-    screen: &Screen,
-    command: KbCommand,
-) -> Result<u8, Failure> {
-    let at = KbFolder::of(common, screen)?;
-    match command {
+pub(crate) fn knowledge(common: &Common, screen: &Screen, args: KbArgs) -> Result<u8, Failure> {
+    let at = KbFolder::of(common, screen, args.embedding.as_deref())?;
+    match args.command {
         KbCommand::Search(args) => search::search(&at, args),
         KbCommand::Show(args) => show::show(&at, &args),
         KbCommand::Add(args) => change::add(&at, args),
@@ -42,7 +42,7 @@ pub(crate) fn knowledge(
         KbCommand::Stats => stats(&at),
         KbCommand::Reindex => reindex(&at),
         KbCommand::Fit => fit(&at),
-        KbCommand::Bench(args) => bench::bench(screen, &args),
+        KbCommand::Bench(args) => bench::bench(&at, &args),
     }
 }
 
@@ -51,17 +51,34 @@ struct KbFolder<'a> {
     screen: &'a Screen,
     folder: PathBuf,
     by: String,
+    embedder: Option<LoadEmbedder>,
 }
 
 impl<'a> KbFolder<'a> {
-    fn of(common: &Common, screen: &'a Screen) -> Result<Self, Failure> {
+    fn of(common: &Common, screen: &'a Screen, embedding: Option<&Path>) -> Result<Self, Failure> {
+        let embedder = embedding.map(EmbeddingConfig::read).transpose()?;
+        let embedder = embedder.map(OnnxEmbedder::loader);
         let folder = Knowledge::folder_in(&Catalogue::load(&common.lab()?)?.state());
-        Ok(Self { screen, folder, by: crate::args::own_name() })
+        Ok(Self { screen, folder, by: crate::args::own_name(), embedder })
     }
 
-    /// Opens knowledge, and stores what waits in the outbox.
+    /// Opens knowledge without an embedding model, and stores what waits in the outbox.
     fn open(&self) -> Result<Knowledge, Failure> {
-        let knowledge = Knowledge::open(&self.folder, KnowledgeOptions::default())?;
+        self.open_as(KnowledgeOptions::default())
+    }
+
+    /// Opens knowledge with the embedding model, if one is named. One that cannot be loaded is told of by
+    /// what uses it.
+    fn open_with_model(&self) -> Result<Knowledge, Failure> {
+        let embedder = self.embedder.clone();
+        let knowledge =
+            self.open_as(KnowledgeOptions { embedder, ..KnowledgeOptions::default() })?;
+        let _ = knowledge.wait_for_model(LOAD);
+        Ok(knowledge)
+    }
+
+    fn open_as(&self, options: KnowledgeOptions) -> Result<Knowledge, Failure> {
+        let knowledge = Knowledge::open(&self.folder, options)?;
         match knowledge.empty_outbox() {
             Ok(report) => {
                 if report.stored > 0 {
@@ -94,7 +111,7 @@ fn shown(path: &Path) -> String {
 }
 
 fn stats(at: &KbFolder<'_>) -> Result<u8, Failure> {
-    let knowledge = at.open()?;
+    let knowledge = at.open_with_model()?;
     at.maintain(&knowledge);
     let stats = knowledge.stats()?;
     if at.screen.json() {
@@ -114,28 +131,54 @@ fn stats(at: &KbFolder<'_>) -> Result<u8, Failure> {
         stats.outbox,
         stats.indexed,
         stats.index_bytes,
-        stats.embedder.as_deref().map_or_else(|| "none".to_owned(), one_line),
+        stats.meaning.as_ref().map_or_else(|| "none".to_owned(), model),
     ));
     Ok(exit::PASS)
 }
 
+fn model(meaning: &MeaningStats) -> String {
+    match (&meaning.model, &meaning.problem) {
+        (Some(name), _) => format!(
+            "{}, vectors of {} numbers for {} units, {} bytes",
+            one_line(name),
+            meaning.dimension,
+            meaning.vectors,
+            meaning.bytes
+        ),
+        (None, Some(problem)) => format!("none: {}", one_line(problem)),
+        (None, None) => "being loaded".to_owned(),
+    }
+}
+
 fn reindex(at: &KbFolder<'_>) -> Result<u8, Failure> {
-    let knowledge = at.open()?;
-    let archived = knowledge.reindex()?;
-    let stats = knowledge.stats()?;
+    let knowledge = at.open_with_model()?;
+    let progress = at.screen.progress();
+    let report = knowledge.reindex(&mut |done, all| {
+        progress.set(&format!("{done} of {all} changed units looked at for their vectors"));
+    })?;
+    drop(progress);
     if at.screen.json() {
-        at.screen.out_json(&json!({ "archived": archived, "indexed": stats.indexed }));
+        at.screen.out_json(&report);
         return Ok(exit::PASS);
     }
     at.screen.out(&format!(
-        "the store is whole; units in the index: {}; archived, because unread for a year: {archived}",
-        stats.indexed
+        "the store is whole; units in the index: {}; archived, because unread for a year: {}",
+        report.indexed, report.archived
     ));
+    if let Some(embedded) = report.embedded {
+        at.screen.out(&format!(
+            "vectors: {} made, {} unchanged, {} failed",
+            embedded.embedded, embedded.unchanged, embedded.failed
+        ));
+        if let Some(problem) = embedded.problem {
+            at.screen.insist(&format!("warning: {}", one_line(&problem)));
+        }
+    }
     Ok(exit::PASS)
 }
 
 fn fit(at: &KbFolder<'_>) -> Result<u8, Failure> {
-    let knowledge = at.open()?;
+    let knowledge = at.open_with_model()?;
     let report = knowledge.fit()?;
     if at.screen.json() {
         at.screen.out_json(&report);

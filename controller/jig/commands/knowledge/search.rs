@@ -40,7 +40,7 @@ pub(super) fn search(at: &KbFolder<'_>, args: KbSearchArgs) -> Result<u8, Failur
         timeout: args.timeout,
         ..RetrievalContext::new(question)
     };
-    let knowledge = at.open()?;
+    let knowledge = at.open_with_model()?;
     let answer = knowledge.search(&context)?;
     for warning in &answer.warnings {
         at.screen.insist(&format!("warning: {}", one_line(&warning.to_string())));

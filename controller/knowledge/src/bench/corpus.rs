@@ -117,6 +117,18 @@ impl Corpus {
     }
 }
 
+/// Reads questions alone, for measurements that need no answers.
+///
+/// # Errors
+/// The file cannot be read, or holds no question.
+pub fn read_questions(path: &Path) -> Result<Vec<CorpusQuestion>, CorpusError> {
+    let found: Vec<CorpusQuestion> = lines(path)?;
+    if found.is_empty() {
+        return Err(CorpusError::TooFew { path: path.to_owned() });
+    }
+    Ok(found)
+}
+
 fn lines<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>, CorpusError> {
     let failed = |source| CorpusError::Io { path: path.to_owned(), source };
     if !fs::metadata(path).map_err(failed)?.is_file() {

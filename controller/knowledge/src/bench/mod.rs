@@ -13,11 +13,13 @@ mod corpus;
 mod fts;
 mod measures;
 mod run;
+mod scale;
 mod table;
 mod timing;
 
-pub use corpus::{Corpus, CorpusDocument, CorpusError, CorpusQuestion};
+pub use corpus::{Corpus, CorpusDocument, CorpusError, CorpusQuestion, read_questions};
 pub use measures::{Interval, Quality};
 pub use run::{BenchError, BenchTable, SystemRow, run};
-pub use table::table;
+pub use scale::{ScaleBuild, ScaleTiming, fill, measure};
+pub use table::{scale_table, table};
 pub use timing::{Percentiles, Timing, timing};

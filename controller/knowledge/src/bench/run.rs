@@ -11,9 +11,10 @@ use sha2::{Digest as _, Sha256};
 use super::corpus::{Corpus, CorpusDocument, CorpusQuestion};
 use super::fts::{FtsIndex, FtsText};
 use super::measures::{Measures, Quality};
+use crate::embedding::LoadEmbedder;
 use crate::error::KnowledgeError;
 use crate::knowledge::{Knowledge, KnowledgeOptions};
-use crate::retrieve::{KnowledgeCaller, RerankWeights, RetrievalContext, fitted};
+use crate::retrieve::{FEATURES, KnowledgeCaller, RerankWeights, RetrievalContext, fitted};
 use crate::unit::{CaptureTrigger, Draft, UnitContent, UnitId, UnitIdError, UnitMetadata};
 
 /// Documents that are stored at once.
@@ -41,6 +42,8 @@ pub struct BenchTable {
     pub unanswerable: usize,
     /// The systems.
     pub systems: Vec<SystemRow>,
+    /// The embedding model, if there is one.
+    pub model: Option<String>,
     /// Names and values of the weights that were learnt here.
     pub learnt: Vec<(&'static str, f32)>,
 }
@@ -54,6 +57,9 @@ pub enum BenchError {
     /// The full-text search that is compared with failed.
     #[error("the full-text search of SQLite failed")]
     Fts(#[from] rusqlite::Error),
+    /// The embedding model failed.
+    #[error("the embedding model failed: {0}")]
+    Model(String),
     /// A document has a time that no calendar has.
     #[error("document {0:?} has no time between the years -9999 and 9999")]
     Time(String),
@@ -70,7 +76,7 @@ fn id_of(document: &str) -> Result<UnitId, BenchError> {
     id.map_err(|error| BenchError::Name(document.to_owned(), error))
 }
 
-fn draft_of(document: &CorpusDocument) -> Result<Draft, BenchError> {
+pub(super) fn draft_of(document: &CorpusDocument) -> Result<Draft, BenchError> {
     let at =
         Timestamp::from_second(document.time).map_err(|_| BenchError::Time(document.id.clone()))?;
     let CorpusDocument { title, text, files, .. } = document.clone();
@@ -110,11 +116,17 @@ pub(super) fn context_of(question: &CorpusQuestion, files: bool) -> RetrievalCon
     }
 }
 
-/// Measures all systems on a corpus. The folder must be empty; what is left in it may be removed.
+/// Measures all systems on a corpus, those with vectors where there is a model. The folder must be empty;
+/// what is left in it may be removed. Tells how many of how many documents have vectors.
 ///
 /// # Errors
-/// The store or the full-text search failed.
-pub fn run(corpus: &Corpus, folder: &Path) -> Result<(BenchTable, Knowledge), BenchError> {
+/// The store, the full-text search or the model failed.
+pub fn run(
+    corpus: &Corpus,
+    folder: &Path,
+    embedder: Option<LoadEmbedder>,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<(BenchTable, Knowledge), BenchError> {
     let (older, newer) = corpus.questions.split_at(corpus.questions.len() / 2);
     let mut systems = Vec::new();
     for (system, text) in
@@ -123,26 +135,46 @@ pub fn run(corpus: &Corpus, folder: &Path) -> Result<(BenchTable, Knowledge), Be
         systems.push(SystemRow { system, quality: of_fts(corpus, newer, text)? });
     }
     let knowledge = stored(corpus, folder)?;
-    let words_only = {
-        let mut weights = [0.0; crate::retrieve::FEATURES.len()];
-        weights[0] = 1.0;
-        RerankWeights(weights)
-    };
     let default = RerankWeights::default();
-    let mut samples = Vec::with_capacity(older.len());
-    for question in older {
-        let right = ids_of(question)?;
-        samples.push(knowledge.sample(&context_of(question, true), |id| right.contains(id))?);
-    }
-    let learnt = fitted(default, &samples);
     for (system, weights, files) in [
-        ("Jig, words only", words_only, false),
+        ("Jig, words only", only(&["words"], default), false),
         ("Jig, reranked by words and titles", default, false),
         ("Jig, reranked, files of the question known", default, true),
-        ("Jig, weights learnt on the older half, files known", learnt, true),
+        ("Jig, weights learnt, files known", learnt(&knowledge, older, true, &FEATURES)?, true),
     ] {
         knowledge.use_weights(weights);
         systems.push(SystemRow { system, quality: of_jig(&knowledge, newer, files)? });
+    }
+    let mut learnt_weights = learnt(&knowledge, older, true, &FEATURES)?;
+    let (mut knowledge, mut model) = (knowledge, None);
+    if let Some(embedder) = embedder {
+        drop(knowledge);
+        let options = KnowledgeOptions { embedder: Some(embedder), ..KnowledgeOptions::default() };
+        knowledge = Knowledge::open(folder, options)?;
+        let report = knowledge.embed_missing(progress)?.unwrap_or_default();
+        if let Some(problem) = report.problem {
+            return Err(BenchError::Model(problem));
+        }
+        model = knowledge.stats()?.meaning.and_then(|meaning| meaning.model);
+        let both = ["words", "meaning"];
+        for (system, weights, files) in [
+            (
+                "Jig, words + vectors, weights learnt",
+                learnt(&knowledge, older, false, &both)?,
+                false,
+            ),
+            ("Jig, + vectors, reranked", default, false),
+            ("Jig, + vectors, reranked, files known", default, true),
+            (
+                "Jig, + vectors, weights learnt, files known",
+                learnt(&knowledge, older, true, &FEATURES)?,
+                true,
+            ),
+        ] {
+            knowledge.use_weights(weights);
+            systems.push(SystemRow { system, quality: of_jig(&knowledge, newer, files)? });
+        }
+        learnt_weights = learnt(&knowledge, older, true, &FEATURES)?;
     }
     knowledge.use_weights(default);
     let table = BenchTable {
@@ -151,9 +183,40 @@ pub fn run(corpus: &Corpus, folder: &Path) -> Result<(BenchTable, Knowledge), Be
         learnt_from: older.len(),
         unanswerable: corpus.unanswerable,
         systems,
-        learnt: crate::retrieve::FEATURES.iter().copied().zip(learnt.0).collect(),
+        learnt: FEATURES.iter().copied().zip(learnt_weights.0).collect(),
+        model,
     };
     Ok((table, knowledge))
+}
+
+/// Returns weights of some features; the others count nothing.
+fn only(features: &[&str], weights: RerankWeights) -> RerankWeights {
+    let mut weights = weights;
+    for (name, weight) in FEATURES.iter().zip(&mut weights.0) {
+        if !features.contains(name) {
+            *weight = 0.0;
+        }
+    }
+    weights
+}
+
+/// Learns the weights of some features on questions.
+fn learnt(
+    knowledge: &Knowledge,
+    questions: &[CorpusQuestion],
+    files: bool,
+    features: &[&str],
+) -> Result<RerankWeights, BenchError> {
+    let mut samples = Vec::with_capacity(questions.len());
+    for question in questions {
+        let right = ids_of(question)?;
+        let mut sample = knowledge.sample(&context_of(question, files), |id| right.contains(id))?;
+        for (values, _) in &mut sample.candidates {
+            *values = only(features, RerankWeights(*values)).0;
+        }
+        samples.push(sample);
+    }
+    Ok(fitted(only(features, RerankWeights::default()), &samples))
 }
 
 fn ids_of(question: &CorpusQuestion) -> Result<HashSet<UnitId>, BenchError> {

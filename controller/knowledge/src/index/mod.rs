@@ -6,8 +6,24 @@
 //! # Design
 //! *Why not FTS5.* `bm25()` of FTS5 looks up the length of each unit that holds any term: a question of
 //! 40 words took 60 ms at the 99th percentile over 30,000 units (busy machine), and a log of 400 terms
-//! 124 ms. Here the lengths are in memory and postings are scanned once. A full-text engine as a
-//! dependency (tantivy) was not measured.
+//! 124 ms. Here the lengths are in memory and postings are scanned once.
+//!
+//! *Why not tantivy.* Measured with tantivy 0.25 on 30,000 documents, on the same tokens, one after the
+//! other on a host with load 25 (real-time priority, 697 questions each):
+//!
+//! | | tantivy, best 100 only | a whole search of this crate |
+//! |---|---|---|
+//! | 40 words | p50 4.6 ms, p99 12.7 ms | p50 4.9 ms, p99 15.9 ms |
+//! | 400 words | p50 65 ms, p99 130 ms | p50 7.5 ms, p99 17.9 ms |
+//! | answer among ten, words only | .575 | .588 |
+//! | on disk; in memory | 3.1 MiB; 33 MiB with its writer | 4.4 MiB; 6 MiB |
+//! | one unit made searchable | commit: p50 19 ms, p99 47 ms | no commit: the tail in memory |
+//! | crates | 108, 37 of them new to this workspace | none |
+//! | processor time of a build | 106 s, optimised 231 s | none |
+//!
+//! A whole search includes candidates by files, 13 features of up to 220 units, and diversity. Logs are
+//! what differs: terms that every tenth unit holds are left out here, which finds more in less time. Tantivy
+//! also has a store of its own that must follow the store of record, like this index.
 //!
 //! *A base and a tail.* The base is one immutable file that is read as a whole; its postings are
 //! decoded only for the terms of a question. Units that changed since are in a tail in memory, and

@@ -125,10 +125,13 @@ impl LexicalIndex {
         found
     }
 
-    /// Returns all units.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &DocFacts> {
-        let base = self.base.docs.iter().zip(&self.dead).filter(|(_, dead)| !**dead);
-        base.map(|(facts, _)| facts).chain(self.tail.all_facts())
+    /// Returns what a search filters a unit by.
+    pub(crate) fn facts(&self, doc: u32) -> Option<DocFacts> {
+        let of_base = || {
+            let row = *self.rows.get(&doc)? as usize;
+            (!self.dead[row]).then(|| self.base.docs[row])
+        };
+        self.tail.facts(doc).copied().or_else(of_base)
     }
 
     /// Returns the units that fit best, the best first, and whether all terms were looked at.

@@ -35,10 +35,6 @@ impl TailIndex {
         self.units.get(&doc).map(|unit| &unit.facts)
     }
 
-    pub(super) fn all_facts(&self) -> impl Iterator<Item = &DocFacts> {
-        self.units.values().map(|unit| &unit.facts)
-    }
-
     /// Goes through the units that hold a term.
     pub(super) fn postings(&self, term: &str) -> impl Iterator<Item = (&DocFacts, u32)> {
         let docs = self.postings.get(term).into_iter().flatten();

@@ -8,9 +8,11 @@
 //! | `weights.json` | weights of the reranker, if they were learnt or written | no |
 //! | `synonyms.toml` | words of this lab that mean the same, in place of the built-in ones | no |
 //! | `index` | the inverted index | yes: rebuilt if it is missing or damaged |
+//! | `vectors-*.db` | the vectors of one embedding model | yes: made again by [`Knowledge::reindex`] |
 
 mod capture;
 mod learn;
+mod meaning;
 mod search;
 #[cfg(test)]
 mod tests;
@@ -19,17 +21,18 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use jig_model::redact::Redactor;
 use serde::Serialize;
 
 pub use capture::{Captured, OutboxReport};
+pub use meaning::{EmbedReport, MeaningStats};
 
 use crate::clock::{HostClock, KnowledgeClock};
+use crate::embedding::LoadEmbedder;
 use crate::error::KnowledgeError;
 use crate::index::{BaseIndex, LexicalIndex};
-use crate::retrieve::{AnswerCache, EmbedWorker, Embedder, RerankWeights, VectorRows, indexed};
+use crate::retrieve::{AnswerCache, RerankWeights, indexed};
 use crate::store::{KnowledgeStore, Outbox, StoreCounts};
 use crate::text::Synonyms;
 
@@ -49,8 +52,8 @@ pub struct KnowledgeOptions {
     pub redactor: Redactor,
     /// Tells the time.
     pub clock: Arc<dyn KnowledgeClock>,
-    /// The embedding model, where there is one.
-    pub embedder: Option<Arc<dyn Embedder>>,
+    /// Loads the embedding model, where there is one.
+    pub embedder: Option<LoadEmbedder>,
 }
 
 impl Default for KnowledgeOptions {
@@ -85,8 +88,7 @@ pub struct Knowledge {
     weights: Mutex<RerankWeights>,
     index: Mutex<FollowedIndex>,
     cache: Mutex<AnswerCache>,
-    embed: Option<EmbedWorker>,
-    vectors: Mutex<VectorRows>,
+    meaning: Option<meaning::Meaning>,
 }
 
 impl std::fmt::Debug for Knowledge {
@@ -108,8 +110,20 @@ pub struct KnowledgeStats {
     pub tail: usize,
     /// Bytes of the index in memory.
     pub index_bytes: usize,
-    /// The embedding model, if there is one.
-    pub embedder: Option<String>,
+    /// The embedding model and its vectors, if there is one.
+    pub meaning: Option<MeaningStats>,
+}
+
+/// What [`Knowledge::reindex`] has done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ReindexReport {
+    /// Units that are archived now, because they were not read for a year.
+    pub archived: usize,
+    /// Units in the index.
+    pub indexed: u32,
+    /// What became of the vectors; nothing without a model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub embedded: Option<EmbedReport>,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -144,9 +158,9 @@ impl Knowledge {
             // Derived: it is rebuilt.
             Err(_) => FollowedIndex { is_stale: true, ..FollowedIndex::default() },
         };
-        let embed = options.embedder.clone().map(EmbedWorker::start).transpose();
-        let embed = embed.map_err(|error| KnowledgeError::file(folder, error))?;
-        let dimension = embed.as_ref().map_or(0, |embed| embed.name().dimension);
+        let load = options.embedder.clone();
+        let meaning = load.map(|load| meaning::Meaning::start(load, folder, store.identity()));
+        let meaning = meaning.transpose().map_err(|error| KnowledgeError::file(folder, error))?;
         Ok(Self {
             folder: folder.to_owned(),
             outbox: Self::outbox_of(folder),
@@ -156,8 +170,7 @@ impl Knowledge {
             weights: Mutex::new(weights),
             index: Mutex::new(index),
             cache: Mutex::default(),
-            embed,
-            vectors: Mutex::new(VectorRows::new(dimension)),
+            meaning,
         })
     }
 
@@ -184,7 +197,7 @@ impl Knowledge {
             indexed: index.lexical.len(),
             tail: index.lexical.tail_len(),
             index_bytes: index.lexical.size(),
-            embedder: self.embed.as_ref().map(|embed| embed.name().name.clone()),
+            meaning: self.meaning.as_ref().map(meaning::Meaning::stats),
         })
     }
 
@@ -238,40 +251,30 @@ impl Knowledge {
     }
 
     /// Checks the store, makes the index again from it, embeds what has no vector, and archives what
-    /// was not read for a year. Returns how many units were archived.
+    /// was not read for a year. Tells after each unit how many of how many it has looked at for vectors.
     ///
     /// # Errors
-    /// The store is damaged or cannot be used, or the index cannot be written.
-    pub fn reindex(&self) -> Result<usize, KnowledgeError> {
+    /// The store is damaged or cannot be used, or the index cannot be written. A model that fails is no
+    /// error: the report says so.
+    pub fn reindex(
+        &self,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<ReindexReport, KnowledgeError> {
         self.store.check()?;
         let archived = self.archive_unread()?;
+        let indexed = self.rebuild()?;
+        let embedded = self.embed_missing(progress)?;
+        *locked(&self.cache) = AnswerCache::default();
+        Ok(ReindexReport { archived, indexed, embedded })
+    }
+
+    /// Makes the index again from the store. Returns how many units it holds.
+    pub(crate) fn rebuild(&self) -> Result<u32, KnowledgeError> {
         let mut index = locked(&self.index);
         *index = FollowedIndex::default();
         self.follow(&mut index, || false)?;
         self.rewrite(&mut index)?;
-        drop(index);
-        self.embed_all()?;
-        Ok(archived)
-    }
-
-    /// Embeds all units, where there is a model. A unit that the model cannot embed is found by words.
-    fn embed_all(&self) -> Result<(), KnowledgeError> {
-        let Some(embed) = &self.embed else { return Ok(()) };
-        let mut rows = VectorRows::new(embed.name().dimension);
-        let mut seq = 0;
-        loop {
-            let (changed, last) = self.store.changed_behind(seq, BATCH)?;
-            let Some(last) = last else { break };
-            for changed in changed {
-                let timeout = Duration::from_secs(30);
-                if let Ok(vector) = embed.embed(&changed.unit.content.prose(), timeout) {
-                    rows.put(changed.doc, &vector);
-                }
-            }
-            seq = last;
-        }
-        *locked(&self.vectors) = rows;
-        Ok(())
+        Ok(index.lexical.len())
     }
 }
 

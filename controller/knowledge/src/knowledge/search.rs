@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use super::{FollowedIndex, Knowledge, locked};
+use crate::embedding::{ByteVector, EmbedError, text_hash};
 use crate::error::KnowledgeError;
 use crate::index::{DocFacts, Scored};
 use crate::retrieve::{
@@ -85,6 +86,8 @@ impl Knowledge {
         let over = || self.since(began) >= limit;
         let mut warnings = Vec::new();
         let partial = RetrievalWarning::Partial { timeout_ms: limit.as_millis() as u64 };
+        // The model works while words are looked up.
+        let asked = self.meaning.as_ref().map(|meaning| meaning.worker.begin(&context.query));
         let mut index = locked(&self.index);
         let missing = self.follow(&mut index, over)?;
         if missing > 0 {
@@ -113,9 +116,24 @@ impl Knowledge {
         for doc in by_files(&index, &question, keep) {
             reasons.entry(doc).or_default().insert(HitReason::Files);
         }
-        let cosines = self.by_meaning(context, began, keep, &index, &mut warnings);
-        for doc in cosines.keys() {
-            reasons.entry(*doc).or_default().insert(HitReason::Meaning);
+        let mut cosines = HashMap::new();
+        if let Some(asked) = asked {
+            // Others may search while this waits for the model. It waits half of its time at most, so
+            // that what words have found can still be looked at.
+            drop(index);
+            let left = (limit / 2).saturating_sub(self.since(began));
+            let vector = asked.and_then(|asked| asked.within(left));
+            index = locked(&self.index);
+            let near = vector.and_then(|vector| {
+                let facts = |doc| index.lexical.facts(doc);
+                self.near(&vector, |doc| facts(doc).is_some_and(|facts| keep(&facts)), &mut reasons)
+            });
+            match near {
+                Ok(near) => cosines = near,
+                Err(error) => {
+                    warnings.push(RetrievalWarning::WordsOnly { why: error.to_string() });
+                }
+            }
         }
         // The best first: where the time is over, what is left out matters least.
         let mut docs: Vec<u32> = reasons.keys().copied().collect();
@@ -148,9 +166,20 @@ impl Knowledge {
                     continue;
                 }
                 let score = scores.get(&changed.doc).copied().unwrap_or_default();
-                let cosine = cosines.get(&changed.doc).copied().unwrap_or_default();
+                let reasons = reasons.get(&changed.doc).into_iter().flatten().copied();
+                let mut reasons: Vec<HitReason> = reasons.collect();
+                // A vector of what the unit said before an edit does not count.
+                let cosine = cosines
+                    .get(&changed.doc)
+                    .filter(|(_, text)| *text == text_hash(&changed.unit.content.prose()));
+                if cosine.is_none() {
+                    reasons.retain(|reason| *reason != HitReason::Meaning);
+                    if reasons.is_empty() {
+                        continue;
+                    }
+                }
+                let cosine = cosine.map_or(0.0, |(cosine, _)| *cosine);
                 let features = source.of(&changed.unit, score, cosine);
-                let reasons = reasons.get(&changed.doc).into_iter().flatten().copied().collect();
                 all.push(Candidate { changed, features, reasons });
             }
         }
@@ -160,27 +189,23 @@ impl Knowledge {
         Ok(CandidateList { all, considered, warnings })
     }
 
-    fn by_meaning(
+    /// Adds the units that are nearest in meaning, and returns the cosine of each candidate with the
+    /// hash of the text that it is about.
+    fn near(
         &self,
-        context: &RetrievalContext,
-        began: Duration,
-        keep: impl Fn(&DocFacts) -> bool,
-        index: &FollowedIndex,
-        warnings: &mut Vec<RetrievalWarning>,
-    ) -> HashMap<u32, f32> {
-        let Some(embed) = &self.embed else { return HashMap::new() };
-        let left = context.limit().saturating_sub(self.since(began));
-        let vector = match embed.embed(&context.query, left) {
-            Ok(vector) => vector,
-            Err(error) => {
-                warnings.push(RetrievalWarning::WordsOnly { why: error.to_string() });
-                return HashMap::new();
-            }
-        };
-        let kept: BTreeSet<u32> =
-            index.lexical.all().filter(|facts| keep(facts)).map(|facts| facts.doc).collect();
-        let nearest = locked(&self.vectors).nearest(&vector, BY_WORDS, |doc| kept.contains(&doc));
-        nearest.into_iter().collect()
+        vector: &[f32],
+        keep: impl Fn(u32) -> bool,
+        reasons: &mut BTreeMap<u32, BTreeSet<HitReason>>,
+    ) -> Result<HashMap<u32, (f32, u64)>, EmbedError> {
+        let Some(meaning) = &self.meaning else { return Ok(HashMap::new()) };
+        let asked = ByteVector::of(vector);
+        let mut vectors = locked(&meaning.vectors);
+        vectors.follow()?;
+        for doc in vectors.rows.nearest(&asked, BY_WORDS, keep) {
+            reasons.entry(doc).or_default().insert(HitReason::Meaning);
+        }
+        let cosine = |doc: &u32| Some((*doc, vectors.rows.cosine(&asked, *doc)?));
+        Ok(reasons.keys().filter_map(cosine).collect())
     }
 }
 

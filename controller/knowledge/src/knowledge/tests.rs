@@ -10,7 +10,8 @@ use jiff::Timestamp;
 use rusqlite::Connection;
 
 use super::*;
-use crate::retrieve::{EmbedError, EmbedderName, HitReason, RetrievalContext, RetrievalWarning};
+use crate::embedding::{EmbedError, Embedder, EmbedderName};
+use crate::retrieve::{HitReason, RetrievalContext, RetrievalWarning};
 use crate::store::Inserted;
 use crate::unit::{
     CaptureTrigger, Draft, MAX_UNIT, StandingEvent, UnitContent, UnitId, UnitLimitError,
@@ -355,23 +356,56 @@ fn what_is_unread_for_a_year_is_archived_and_found_on_demand() {
     clock.seconds.store(200 * 86_400, Ordering::Relaxed);
     knowledge.read(&read).unwrap();
     clock.seconds.store(366 * 86_400, Ordering::Relaxed);
-    assert_eq!(knowledge.reindex().unwrap(), 1);
+    assert_eq!(knowledge.reindex(&mut |_, _| {}).unwrap().archived, 1);
     let asked = RetrievalContext::new("power");
     assert_eq!(titles(&knowledge, &asked), ["power is unstable"]);
     let all = RetrievalContext { include_expired: true, ..asked };
     assert_eq!(titles(&knowledge, &all).len(), 2);
 }
 
-struct Model(Result<Vec<f32>, EmbedError>);
+/// A model that answers by a table: each word of it has a direction, other texts the last one.
+#[derive(Clone)]
+struct Model {
+    reply: Result<Vec<f32>, EmbedError>,
+    words: Vec<(&'static str, Vec<f32>)>,
+    asked: Arc<AtomicU64>,
+}
 
-impl crate::retrieve::Embedder for Model {
+impl Model {
+    fn new(reply: Result<Vec<f32>, EmbedError>) -> Self {
+        Self { reply, words: Vec::new(), asked: Arc::default() }
+    }
+
+    fn options(&self, clock: &Arc<SetClock>) -> KnowledgeOptions {
+        let model = self.clone();
+        let embedder: LoadEmbedder = Arc::new(move || Ok(Box::new(model.clone())));
+        KnowledgeOptions { embedder: Some(embedder), ..options(clock) }
+    }
+}
+
+impl Embedder for Model {
     fn name(&self) -> EmbedderName {
         EmbedderName { name: "test".to_owned(), dimension: 2 }
     }
 
-    fn embed(&self, _: &str) -> Result<Vec<f32>, EmbedError> {
-        self.0.clone()
+    fn embed(&mut self, text: &str) -> Result<Vec<f32>, EmbedError> {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        let of_word = self.words.iter().find(|(word, _)| text.contains(word));
+        of_word.map_or_else(|| self.reply.clone(), |(_, vector)| Ok(vector.clone()))
     }
+}
+
+/// A question with time enough for a model on a busy host.
+fn patient(question: &str) -> RetrievalContext {
+    RetrievalContext {
+        timeout: Duration::from_secs(60),
+        caller: crate::retrieve::KnowledgeCaller::Analysis,
+        ..RetrievalContext::new(question)
+    }
+}
+
+fn reindexed(knowledge: &Knowledge) -> EmbedReport {
+    knowledge.reindex(&mut |_, _| {}).unwrap().embedded.unwrap()
 }
 
 #[test]
@@ -382,12 +416,10 @@ fn a_model_that_fails_leaves_a_search_by_words_with_a_warning() {
         (Ok(vec![0.0, 0.0]), "no vector of 2"),
     ] {
         let folder = tempfile::tempdir().unwrap();
-        let embedder = Some(Arc::new(Model(reply)) as _);
-        let options = KnowledgeOptions { embedder, ..KnowledgeOptions::default() };
-        let knowledge = Knowledge::open(folder.path(), options).unwrap();
+        let model = Model::new(reply);
+        let knowledge = Knowledge::open(folder.path(), model.options(&Arc::default())).unwrap();
         stored(&knowledge, draft("timer overflows", "mask it"));
-        let asked =
-            RetrievalContext { timeout: Duration::from_secs(20), ..RetrievalContext::new("timer") };
+        let asked = patient("timer");
         let answer = knowledge.search(&asked).unwrap();
         assert_eq!(answer.hits.len(), 1);
         let [RetrievalWarning::WordsOnly { why }] = answer.warnings.as_slice() else {
@@ -398,19 +430,140 @@ fn a_model_that_fails_leaves_a_search_by_words_with_a_warning() {
 }
 
 #[test]
-fn a_unit_is_found_by_its_meaning() {
+fn a_model_that_cannot_be_loaded_says_so_in_each_answer_and_in_the_counts() {
     let folder = tempfile::tempdir().unwrap();
-    let embedder = Some(Arc::new(Model(Ok(vec![3.0, 4.0]))) as _);
-    // By this clock the unit is new.
-    let clock = Arc::new(SetClock::default());
-    let options = KnowledgeOptions { embedder, ..options(&clock) };
+    let error = || EmbedError::Load("no such file".to_owned());
+    let embedder: LoadEmbedder = Arc::new(move || Err(error()));
+    let options = KnowledgeOptions { embedder: Some(embedder), ..KnowledgeOptions::default() };
     let knowledge = Knowledge::open(folder.path(), options).unwrap();
     stored(&knowledge, draft("timer overflows", "mask it"));
-    knowledge.reindex().unwrap();
-    let asked =
-        RetrievalContext { timeout: Duration::from_secs(20), ..RetrievalContext::new("zzz") };
-    let answer = knowledge.search(&asked).unwrap();
+    assert_eq!(knowledge.wait_for_model(Duration::from_secs(60)), Err(error()));
+    let answer = knowledge.search(&RetrievalContext::new("timer")).unwrap();
+    let why = error().to_string();
+    assert_eq!(answer.hits.len(), 1);
+    assert_eq!(answer.warnings, [RetrievalWarning::WordsOnly { why: why.clone() }]);
+    assert_eq!(knowledge.stats().unwrap().meaning.unwrap().problem, Some(why.clone()));
+    let report = reindexed(&knowledge);
+    assert_eq!(report, EmbedReport { problem: Some(why), ..EmbedReport::default() });
+}
+
+/// A model that says when it was asked, and hangs until it is let go.
+struct Hanging(std::sync::mpsc::Sender<()>, std::sync::mpsc::Receiver<()>);
+
+impl Embedder for Hanging {
+    fn name(&self) -> EmbedderName {
+        EmbedderName { name: "hanging".to_owned(), dimension: 2 }
+    }
+
+    fn embed(&mut self, _: &str) -> Result<Vec<f32>, EmbedError> {
+        let _ = self.0.send(());
+        let _ = self.1.recv();
+        Ok(vec![1.0, 0.0])
+    }
+}
+
+#[test]
+fn a_model_that_hangs_keeps_no_other_search_waiting() {
+    let folder = tempfile::tempdir().unwrap();
+    let (asked, was_asked) = std::sync::mpsc::channel();
+    let (let_go, hangs) = std::sync::mpsc::channel();
+    let model = std::sync::Mutex::new(Some(Hanging(asked, hangs)));
+    let embedder: LoadEmbedder =
+        Arc::new(move || Ok(Box::new(model.lock().unwrap().take().unwrap())));
+    let options = KnowledgeOptions { embedder: Some(embedder), ..KnowledgeOptions::default() };
+    let knowledge = Knowledge::open(folder.path(), options).unwrap();
+    stored(&knowledge, draft("timer overflows", "mask it"));
+    knowledge.wait_for_model(Duration::from_secs(60)).unwrap();
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| knowledge.search(&patient("timer overflows")).unwrap());
+        was_asked.recv().unwrap();
+        // The first search waits for the model, for half a minute at most. The index is free meanwhile.
+        for _ in 0..3 {
+            let timeout = Duration::from_secs(4);
+            let asked = RetrievalContext { timeout, ..RetrievalContext::new("timer") };
+            let answer = knowledge.search(&asked).unwrap();
+            assert_eq!(answer.hits.len(), 1);
+            assert!(
+                matches!(answer.warnings.as_slice(), [RetrievalWarning::WordsOnly { .. }]),
+                "{:?}",
+                answer.warnings
+            );
+        }
+        assert!(!waits.is_finished());
+        drop(let_go);
+        assert_eq!(waits.join().unwrap().hits.len(), 1);
+    });
+}
+
+#[test]
+fn a_unit_is_found_by_its_meaning_and_by_other_processes_without_the_model_being_asked_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut model = Model::new(Ok(vec![0.0, -1.0]));
+    model.words = vec![("timer", vec![3.0, 4.0]), ("zzz", vec![3.0, 4.0])];
+    let clock = Arc::new(SetClock::default());
+    let open = |model: &Model| Knowledge::open(folder.path(), model.options(&clock)).unwrap();
+    let knowledge = open(&model);
+    stored(&knowledge, draft("timer overflows", "mask it"));
+    stored(&knowledge, draft("flash is locked", "unlock it"));
+    let report = reindexed(&knowledge);
+    assert_eq!((report.embedded, report.unchanged, report.failed), (2, 0, 0));
+    let answer = knowledge.search(&patient("zzz")).unwrap();
     assert_eq!(answer.hits[0].reasons, [HitReason::Meaning]);
+    assert_eq!(answer.hits[0].unit.content.title, "timer overflows");
+    // Standing changes, the text does not: nothing is embedded again.
+    knowledge.tell(&answer.hits[0].unit.id, StandingEvent::Confirmed, "alice").unwrap();
+    let report = reindexed(&knowledge);
+    assert_eq!((report.embedded, report.unchanged), (0, 1));
+    assert_eq!(model.asked.load(Ordering::Relaxed), 3);
+    let again = open(&model);
+    assert_eq!(again.search(&patient("zzz")).unwrap().hits[0].reasons, [HitReason::Meaning]);
+    // What one process embeds, another one that is open finds.
+    stored(&knowledge, draft("timer stops", "start it"));
+    assert_eq!(reindexed(&knowledge).embedded, 1);
+    let found = titles(&again, &patient("zzz"));
+    assert_eq!(found.len(), 3, "{found:?}");
+    let stats = again.stats().unwrap().meaning.unwrap();
+    assert_eq!((stats.model.as_deref(), stats.vectors, stats.dimension), (Some("test"), 3, 2));
+}
+
+#[test]
+fn the_vector_of_a_text_that_was_edited_does_not_count() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut model = Model::new(Ok(vec![0.0, -1.0]));
+    model.words = vec![("timer", vec![3.0, 4.0]), ("zzz", vec![3.0, 4.0])];
+    let clock = Arc::new(SetClock::default());
+    let knowledge = Knowledge::open(folder.path(), model.options(&clock)).unwrap();
+    let id = stored(&knowledge, draft("timer overflows", "mask it")).id().clone();
+    reindexed(&knowledge);
+    assert_eq!(titles(&knowledge, &patient("zzz")).len(), 1);
+    let unit = knowledge.store().unit(&id).unwrap();
+    let content = UnitContent { title: "flash is locked".to_owned(), ..unit.content };
+    knowledge.edit(&id, 1, content, unit.metadata, "bob").unwrap();
+    assert!(titles(&knowledge, &patient("zzz")).is_empty());
+    assert_eq!(reindexed(&knowledge).embedded, 1);
+    assert_eq!(titles(&knowledge, &patient("zzz")), ["flash is locked"]);
+}
+
+#[test]
+fn units_that_the_model_does_not_embed_are_tried_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut model = Model::new(Err(EmbedError::Failed("no memory".to_owned())));
+    model.words = vec![("timer", vec![3.0, 4.0])];
+    let clock = Arc::new(SetClock::default());
+    let knowledge = Knowledge::open(folder.path(), model.options(&clock)).unwrap();
+    stored(&knowledge, draft("timer overflows", "mask it"));
+    stored(&knowledge, draft("flash is locked", "unlock it"));
+    let report = reindexed(&knowledge);
+    assert_eq!((report.embedded, report.failed), (1, 1));
+    assert!(report.problem.unwrap().contains("no memory"));
+    drop(knowledge);
+    model.reply = Ok(vec![1.0, 0.0]);
+    let knowledge = Knowledge::open(folder.path(), model.options(&clock)).unwrap();
+    let mut seen = Vec::new();
+    let report = knowledge.reindex(&mut |done, all| seen.push((done, all))).unwrap();
+    let report = report.embedded.unwrap();
+    assert_eq!((report.embedded, report.unchanged, report.failed), (1, 1, 0));
+    assert_eq!(seen, [(0, 2), (1, 2), (2, 2)]);
 }
 
 /// A power cut leaves the files as they are at some moment: here they are copied while another

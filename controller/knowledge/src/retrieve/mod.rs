@@ -19,14 +19,12 @@ mod features;
 mod fit;
 mod question;
 mod terms;
-mod vectors;
 mod weights;
 
 pub use context::{ContextBudget, build_context};
 pub use features::{FEATURES, Features};
 pub use fit::{FitReport, FittedSample};
 pub use question::{KnowledgeCaller, RetrievalContext};
-pub use vectors::{EmbedError, Embedder, EmbedderName};
 pub use weights::RerankWeights;
 
 pub(crate) use cache::AnswerCache;
@@ -35,7 +33,6 @@ pub(crate) use features::FeatureSource;
 pub(crate) use fit::{MIN_QUESTIONS, fitted, mean_ndcg};
 pub(crate) use question::Question;
 pub(crate) use terms::{facts_of, indexed};
-pub(crate) use vectors::{EmbedWorker, VectorRows};
 
 use serde::Serialize;
 

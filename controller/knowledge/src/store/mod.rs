@@ -18,4 +18,6 @@ pub use write::{Inserted, LinkKind};
 pub(crate) use read::ChangedUnit;
 
 #[cfg(test)]
+mod disk_tests;
+#[cfg(test)]
 mod tests;

@@ -167,6 +167,15 @@ impl KnowledgeStore {
         Ok((rows.into_iter().filter_map(unit).collect(), last))
     }
 
+    /// Returns how many units changed behind a change.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub(crate) fn count_behind(&self, seq: u64) -> Result<u64, KnowledgeError> {
+        let select = "SELECT count(*) FROM unit WHERE seq > ?1";
+        self.with(|connection| connection.prepare(select)?.query_row([seq], |row| row.get(0)))
+    }
+
     /// Returns the number of the last change.
     ///
     /// # Errors

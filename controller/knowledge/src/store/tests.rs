@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use jiff::Timestamp;
 
@@ -11,9 +11,9 @@ use crate::KnowledgeError;
 use crate::unit::{CaptureTrigger, Draft, Standing, UnitContent, UnitId, UnitMetadata};
 
 /// Names the folder in which a copy of this program writes until it is killed.
-const WRITER: &str = "JIG_KNOWLEDGE_TEST_WRITER";
+pub(super) const WRITER: &str = "JIG_KNOWLEDGE_TEST_WRITER";
 
-fn draft(number: u64) -> Draft {
+pub(super) fn draft(number: u64) -> Draft {
     let words: String = (0..40).map(|word| format!("n{number}w{word} ")).collect();
     Draft {
         id: UnitId::random(),
@@ -30,7 +30,7 @@ fn draft(number: u64) -> Draft {
     }
 }
 
-fn opened(folder: &Path) -> KnowledgeStore {
+pub(super) fn opened(folder: &Path) -> KnowledgeStore {
     KnowledgeStore::open(&folder.join("knowledge.db")).unwrap()
 }
 
@@ -77,22 +77,44 @@ fn writer_that_is_killed() {
     }
 }
 
+/// Starts a copy of this program that writes into a folder, and acknowledges each unit in a line.
+pub(super) fn writer(folder: &Path) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "store::tests::writer_that_is_killed", "--nocapture", "--test-threads=1"])
+        .env(WRITER, folder)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+/// The journal is copied by another thread, and what was stored before, meanwhile and after is there.
+#[test]
+fn the_journal_is_copied_beside_the_changes_and_its_file_stays_short() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = opened(folder.path());
+    let journal = || std::fs::metadata(folder.path().join("knowledge.db-wal")).unwrap().len();
+    let file = || std::fs::metadata(folder.path().join("knowledge.db")).unwrap().len();
+    let large = "x".repeat(1 << 20);
+    let note = "INSERT INTO feedback (at_us, question, id, accepted) VALUES (1, ?1, 'k', 1)";
+    for number in 0..40 {
+        store.change(|change| Ok(Ok(change.execute(note, [&large])?))).unwrap();
+        store.insert(&draft(number), Standing::NEW).unwrap();
+    }
+    assert!(journal() <= 70 << 20, "{}", journal());
+    drop(store);
+    assert!(file() > 10 << 20, "nothing was copied: {}", file());
+    let store = opened(folder.path());
+    store.check().unwrap();
+    let counts = store.counts().unwrap();
+    assert_eq!((counts.units, counts.feedback), (40, 40));
+}
+
 #[test]
 fn a_killed_writer_loses_nothing_that_it_acknowledged() {
     for lines in [1, 2, 5, 9, 20, 33] {
         let folder = tempfile::tempdir().unwrap();
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args([
-                "--exact",
-                "store::tests::writer_that_is_killed",
-                "--nocapture",
-                "--test-threads=1",
-            ])
-            .env(WRITER, folder.path())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+        let mut child = writer(folder.path());
         let mut acknowledged: Vec<UnitId> = Vec::new();
         let mut reader = BufReader::new(child.stdout.take().unwrap());
         let id = |line: &str| line.split_once("acknowledged ")?.1.trim().parse().ok();
