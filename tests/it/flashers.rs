@@ -132,11 +132,60 @@ fn a_known_flasher_is_believed_by_what_it_says_and_what_runs() {
     let binary = workshop.write("app.bin", "firmware");
     let binary = format!("{}@0x0", binary.display());
     let flash = ["flash", "-b", "bare", &binary];
-    workshop.run(flash).says(75, &["espflash does not take a raw binary (preset esptool takes"]);
+    let wrong = "espflash takes an ELF file, and this is a raw binary";
+    workshop.run(flash).says(2, &[wrong, "preset esptool takes binaries"]);
+    let runs = workshop.run_dirs().len();
+    let run = ["run", "-b", "bare", &binary];
+    workshop.run(run).says(2, &[wrong, "preset esptool takes binaries"]);
+    assert_eq!(workshop.run_dirs().len(), runs, "no run began");
     let flash = ["flash", "-b", "bare", &image];
     workshop
         .run(flash)
         .says(75, &["espflash: it is not installed", "cargo install --locked espflash"]);
+}
+
+/// The words of a preset are English, whatever the user's language is; a program of the user's own
+/// speaks that. The word of a success, or a hundred megabytes, outweigh no exit code. It is given the
+/// whole path of an image.
+#[test]
+fn a_flasher_is_understood_in_any_language_and_at_any_length() {
+    let workshop = Workshop::new();
+    fs::create_dir(workshop.path("bin")).unwrap();
+    let program = workshop.path("bin/espflash");
+    let does = |script: &str| {
+        // Its last argument is the image, which it opens from the folder that it is started in.
+        let opens = "for image in \"$@\"; do :; done\ncat \"$image\" > /dev/null || exit 9";
+        fs::write(&program, format!("#!/bin/sh\n{opens}\n{script}\n")).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    fs::copy(elf(KIND, "unity-pass"), workshop.path("app.elf")).unwrap();
+    let flash = || -> Ran {
+        let mut jig = workshop.jig(["flash", "-b", "bare", "app.elf"]);
+        let path = format!("{}:{}", workshop.path("bin").display(), std::env::var("PATH").unwrap());
+        let german = [("LANG", "de_DE.UTF-8"), ("LC_ALL", "de_DE.UTF-8"), ("LANGUAGE", "de")];
+        ran(jig.env("PATH", path).envs(german)).unwrap()
+    };
+    rig(&workshop, "", "{ preset = \"espflash\" }", "");
+    let speaks =
+        "case $LC_ALL$LANGUAGE in de*) echo fertig;; *) echo 'Flashing has completed!';; esac";
+    does(speaks);
+    flash().says(0, &[]);
+    let own = format!(
+        "{{ command = [\"{}\", \"{{image}}\"], success_pattern = 'fertig' }}",
+        program.display()
+    );
+    rig(&workshop, "", &own, "");
+    flash().says(0, &[]);
+    rig(&workshop, "", "{ preset = \"espflash\" }", "");
+    does("echo 'Flashing has completed!'; exit 3");
+    flash().says(75, &["espflash ended with code 3"]);
+    does("yes 'Flashing has completed!' | head -c 104857600; echo the last line; exit 3");
+    let long = flash();
+    long.says(75, &["espflash ended with code 3", "the last line"]);
+    let told = long.err();
+    let kept = told.lines().find_map(|line| line.split("its output is in ").nth(1)).unwrap();
+    let log = fs::metadata(std::path::Path::new(kept.trim()).join("flasher-1.log")).unwrap();
+    assert!((1 << 20..(1 << 20) + 4096).contains(&log.len()), "{}", log.len());
 }
 
 /// A folder stands for the volume of a debug probe, and a thread for the probe behind it.
@@ -292,8 +341,12 @@ fn programs_of_esp_boards_are_taken_by_the_flasher_that_takes_elf_files() {
     for (board, machine, addresses) in [
         ("esp32-c3-devkitm", riscv, &[0x4037_c000, 0x3c00_0020, 0x4200_0020, 0x3fc8_0000][..]),
         ("esp32-c6-devkitc", riscv, &[0x4080_0000, 0x4200_0020]),
-        ("esp32-devkitc", xtensa, &[0x4008_0000, 0x3f40_0020, 0x400d_0020, 0x3ffb_0000]),
-        ("esp32-s3-devkitc", xtensa, &[0x4037_4000, 0x3c00_0020, 0x4200_0020, 0x3fc9_0000]),
+        (
+            "esp32-devkitc",
+            xtensa,
+            &[0x4008_0000, 0x3f40_0020, 0x400d_0020, 0x3ffb_0000, 0x400c_0000],
+        ),
+        ("esp32-s3-devkitc", xtensa, &[0x4037_4000, 0x3c00_0020, 0x4200_0020, 0x600f_e000]),
     ] {
         let image = workshop.write("app.elf", elf_at(machine, addresses));
         let flash = |flasher: &str| {
@@ -308,6 +361,7 @@ fn programs_of_esp_boards_are_taken_by_the_flasher_that_takes_elf_files() {
         let by_elf = flash("flasher = { preset = \"espflash\" }\n");
         by_elf.says(75, &["espflash: it is not installed", "cargo install --locked espflash"]);
         assert!(!by_elf.err().contains("its output is in"), "{by_elf}");
-        flash("").says(75, &["app.bin@0x10000", "preset espflash takes ELF files"]);
+        let wrong = "esptool takes a raw binary, and this is an ELF file";
+        flash("").says(2, &[wrong, "app.bin@0x10000", "preset espflash takes ELF files"]);
     }
 }

@@ -419,17 +419,17 @@ fn a_run_on_a_real_board_switches_its_outlet() {
     let lab = Lab::new(PROGRAM, &[]);
     program(&lab, PDU);
     let served = Served::start(&lab.workshop, "microbit", &[]);
-    let rig = format!(
-        "version = 1\n[[power]]\nname = \"pdu\"\noff_time = \"10ms\"\nsettle = \"300ms\"\n{PROGRAM}\n\
-         [[place]]\nname = \"a\"\nboard = \"microbit\"\nprobe = {{ selector = \"{0}\" }}\n\
-         power = {{ device = \"pdu\", outlet = \"3\" }}\n\
-         [[place]]\nname = \"b\"\nboard = \"microbit\"\nprobe = {{ selector = \"{0}\" }}\n\
-         power = {{ device = \"pdu\", outlet = \"4\" }}\n\
-         [[place]]\nname = \"c\"\nboard = \"microbit\"\nprobe = {{ selector = \"{0}\" }}\n\
-         power = {{ device = \"pdu\", outlet = \"3\", sense = \"debug-port\" }}\n",
-        served.selector
-    );
-    lab.workshop.write("rig.toml", rig);
+    // The board is that of one place at a time, as a probe belongs to one.
+    let at = |place: &str, outlet: &str| {
+        let rig = format!(
+            "version = 1\n[[power]]\nname = \"pdu\"\noff_time = \"10ms\"\nsettle = \"300ms\"\n\
+             {PROGRAM}\n[[place]]\nname = \"{place}\"\nboard = \"microbit\"\n\
+             probe = {{ selector = \"{}\" }}\npower = {{ device = \"pdu\", {outlet} }}\n",
+            served.selector
+        );
+        lab.workshop.write("rig.toml", rig);
+    };
+    at("a", "outlet = \"3\"");
     let image = crate::manifest::elf("microbit", "rtt-report");
     let ran = lab.workshop.run(["run", "-b", "a", &image, "--timeout", "60s"]);
     ran.says(0, &[]);
@@ -439,12 +439,14 @@ fn a_run_on_a_real_board_switches_its_outlet() {
     assert!(sets.contains("3 on\n3 off\n3 on\n3 off\n") && sets.ends_with("3 off\n"), "{sets}");
     assert!(!lab.workshop.path("outlet-4").exists());
     // The board knows better than the outlet whether it has power.
+    at("c", "outlet = \"3\", sense = \"debug-port\"");
     let sense = "outlet 3 of pdu says that it is off, but the debug port sees the contrary";
     lab.power(&["-b", "c", "verify"]).says(75, &[sense]);
     lab.power(&["-b", "c", "on"]).says(0, &[]);
     let verified = lab.power(&["-b", "c", "verify"]);
     assert_eq!(verified.out(), "c: on (outlet 3 of pdu, sensed by the debug port)\n");
     // A device that fails once is caught by its read-back, and the rig recovered.
+    at("a", "outlet = \"3\"");
     for (fault, cause) in [
         ("power-mismatch", "power_mismatch"),
         ("power-silent=100ms", "power_unreachable"),
@@ -458,6 +460,7 @@ fn a_run_on_a_real_board_switches_its_outlet() {
     }
     // A device that refuses is the rig's failure, and the firmware's never.
     program(&lab, "#!/bin/sh\n[ $1 = get ] && echo off\nexit 0\n");
+    at("b", "outlet = \"4\"");
     let lied = lab.workshop.run(["run", "-b", "b", &image, "--max-recoveries", "0"]);
     lied.says(75, &["outlet 4 of pdu was switched on, but still says the contrary"]);
     assert!(lied.err().contains("power_mismatch"), "{lied}");

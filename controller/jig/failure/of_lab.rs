@@ -9,7 +9,7 @@ use jig_model::document::did_you_mean;
 use jig_model::{BoardId, ConsoleName, DeviceName, Fault, PlaceName};
 use jig_rig::console::escape;
 use jig_rig::database::DatabaseError;
-use jig_rig::session::SessionError;
+use jig_rig::session::{ImagesError, SessionError};
 use jig_rig::store::{PlaceLockError, StoreError};
 
 use super::{Failure, chain};
@@ -370,7 +370,18 @@ impl From<RunError> for Failure {
             RunError::Held(error) => error.into(),
             RunError::Cancelled(_) => Self::of(fault, &error),
             RunError::Session(SessionError::Missing(missing)) => Self::missing(missing),
-            RunError::Session(error) => Self::of(fault, &error),
+            RunError::Session(error) => {
+                let failure = Self::of(fault, &error);
+                match error {
+                    SessionError::Images(ImagesError::NotTakenByFlasher { refused, .. }) => {
+                        failure.help(refused.help)
+                    }
+                    SessionError::ResetsUnpowered { .. } => failure.help(
+                        "put `{ power = \"on\" }` or `{ power = \"cycle\" }` before the reset",
+                    ),
+                    _ => failure,
+                }
+            }
             RunError::Store(error) => error.into(),
             RunError::NoVerdict(_) => Self::of(fault, &error),
         }

@@ -35,6 +35,7 @@ impl From<ProbeCommandError> for Failure {
                     "`jig run` and `jig test` load its images without a debug port; one is \
                      emulated for a Cortex-M whose profile has [emulation.debug]",
                 ),
+            ProbeCommandError::ImageFormat { refused, .. } => failure.help(refused.help),
             ProbeCommandError::NoNames { .. } => {
                 failure.help("give the ELF file that was built, with -g")
             }

@@ -45,12 +45,16 @@ pub struct ChipMemory {
     pub region: MemoryRegion,
     /// Whether a debug probe can write it: RAM directly, flash by an algorithm of the description.
     pub writable: bool,
+    /// Whether it is memory of another region, seen at other addresses.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub alias: bool,
 }
 
 impl ChipFacts {
     /// Returns how much memory of a kind it has, in bytes.
     pub fn size_of(&self, kind: MemoryKind) -> u64 {
-        let of_kind = self.memory.iter().filter(|memory| memory.region.kind == kind);
+        let of_kind =
+            self.memory.iter().filter(|memory| memory.region.kind == kind && !memory.alias);
         of_kind.map(|memory| memory.region.size).fold(0, u64::saturating_add)
     }
 

@@ -119,17 +119,21 @@ fn memory(family: &ChipFamily, chip: &Chip) -> Vec<ChipMemory> {
     let regions = chip.memory_map.iter().filter_map(|region| match region {
         Region::Nvm(flash) if !flash.is_alias => {
             let writable = worker::algorithm(flash, &algorithms).is_some();
-            Some((flash.range.clone(), MemoryKind::Flash, flash.name.as_deref(), writable))
+            let name = flash.name.as_deref();
+            Some((flash.range.clone(), MemoryKind::Flash, name, writable, false))
         }
         // An alias of RAM may be the address that programs are linked for.
-        Region::Ram(ram) => Some((ram.range.clone(), MemoryKind::Ram, ram.name.as_deref(), true)),
+        Region::Ram(ram) => {
+            let name = ram.name.as_deref();
+            Some((ram.range.clone(), MemoryKind::Ram, name, true, ram.is_alias))
+        }
         Region::Nvm(_) | Region::Generic(_) => None,
     });
     let mut regions: Vec<_> = regions.filter(|(range, ..)| !range.is_empty()).collect();
     // Of two that begin at one address the larger comes first.
     regions.sort_by_key(|(range, ..)| (range.start, std::cmp::Reverse(range.end)));
     let mut memory: Vec<ChipMemory> = Vec::new();
-    for (range, kind, name, writable) in regions {
+    for (range, kind, name, writable, alias) in regions {
         let reach = memory.last().map_or(0, |last| last.region.start + last.region.size);
         let start = range.start.max(reach);
         if start >= range.end {
@@ -138,14 +142,15 @@ fn memory(family: &ChipFamily, chip: &Chip) -> Vec<ChipMemory> {
         let size = range.end - start;
         match memory.last_mut() {
             Some(last)
-                if reach == start && last.region.kind == kind && last.writable == writable =>
+                if reach == start
+                    && (last.region.kind, last.writable, last.alias) == (kind, writable, alias) =>
             {
                 last.region.size += size;
             }
             _ => {
                 let name = free_name(&memory, kind, name);
                 let region = MemoryRegion { name, kind, start, size };
-                memory.push(ChipMemory { region, writable });
+                memory.push(ChipMemory { region, writable, alias });
             }
         }
     }
@@ -196,6 +201,8 @@ mod tests {
             assert_eq!(found.size_of(MemoryKind::Ram), 128 << 10);
             assert!(found.flashes());
         }
+        // Its RAM can be seen at two addresses, and is there once.
+        assert_eq!(chip("nRF52840_xxAA").unwrap().size_of(MemoryKind::Ram), 256 << 10);
     }
 
     #[test]

@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use jig_model::flasher::leave_out;
-use jig_model::image::{Image, ImageKind};
-use jig_model::profile::{BoardProfile, DeployPart, FlashCommand, deploy_parts};
+use jig_model::image::Image;
+use jig_model::profile::{BoardProfile, DeployPart, deploy_parts};
 use jig_model::rig_file::{Place, ProbePart};
 
 /// What a place says about itself.
@@ -37,7 +37,7 @@ pub(super) struct MadeFiles {
     pub(super) script: PathBuf,
 }
 
-/// A placeholder without a value, or an image that the flasher does not take.
+/// A placeholder without a value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unfilled {
     /// The place has no serial number for `{serial}`.
@@ -58,28 +58,6 @@ pub enum Unfilled {
     /// There is no such placeholder.
     #[error("{0:?} of the profile is no flasher's argument")]
     Unknown(String),
-    /// The image has a format that the flasher does not take.
-    #[error("{program} does not take {kind}{}", help.as_ref().map_or(String::new(), |help| format!(" ({help})")))]
-    Format {
-        /// The flasher.
-        program: String,
-        /// The format.
-        kind: ImageKind,
-        /// What to do.
-        help: Option<String>,
-    },
-}
-
-/// Checks that a flasher takes an image.
-pub(super) fn takes(command: &FlashCommand, image: &Image) -> Result<(), Unfilled> {
-    let kind = image.format.kind();
-    let wants_elf = command.uses(&DeployPart::Elf) && kind != ImageKind::Elf;
-    let takes = command.formats.is_empty() || command.formats.contains(&kind);
-    if takes && !wants_elf {
-        return Ok(());
-    }
-    let program = command.argv.first().cloned().unwrap_or_default();
-    Err(Unfilled::Format { program, kind, help: command.formats_help.clone() })
 }
 
 /// Fills the placeholders of an argument list. An argument with `{serial?}` or `{port?}` is left out

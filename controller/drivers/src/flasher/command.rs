@@ -1,5 +1,6 @@
 //! One run of a flasher, from the fork to the verdict on it.
 
+use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -20,7 +21,7 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe::Receiver;
 use tokio::time::timeout;
 
-use super::arguments::{FlasherFill, arguments, takes};
+use super::arguments::{FlasherFill, arguments};
 use super::error::{FlasherError, LastWords};
 use super::made::make_files;
 use super::output::{FlasherOutput, OutputJudge};
@@ -94,13 +95,16 @@ impl CommandFlasher {
     }
 
     fn program(&self) -> &str {
-        self.command.argv.first().map_or("", String::as_str)
+        self.command.program()
     }
 
     async fn flash(&mut self, image: &Image) -> Result<DeployReport, FlasherError> {
         let began = Instant::now();
         let judge = OutputJudge::of(&self.command)?;
-        takes(&self.command, image)?;
+        self.command.takes(image.format.kind()).map_err(FlasherError::Format)?;
+        // The program is started in another folder than that of the user.
+        let path = std::path::absolute(&image.path).unwrap_or_else(|_| image.path.clone());
+        let image = &Image { path, ..image.clone() };
         self.runs += 1;
         let made = make_files(&self.command, image, &self.fill, &self.evidence, self.runs)?;
         let args = arguments(&self.command.argv, image, &self.fill, &made)?;
@@ -146,10 +150,7 @@ impl CommandFlasher {
         })
     }
 
-    async fn start(
-        &self,
-        args: Vec<std::ffi::OsString>,
-    ) -> Result<(ManagedProcess, Receiver), FlasherError> {
+    async fn start(&self, args: Vec<OsString>) -> Result<(ManagedProcess, Receiver), FlasherError> {
         let failed = |source| FlasherError::Pipe { program: self.program().to_owned(), source };
         let (near, far) = pipe().map_err(failed)?;
         let far = File::from(far);
@@ -163,7 +164,7 @@ impl CommandFlasher {
             stderr: Some(far),
             inherit: Vec::new(),
             exits_for_target: false,
-            env: None,
+            env: self.command.preset.is_some().then(plain_language),
             ends_itself: false,
             what: self.program().to_owned(),
         };
@@ -319,6 +320,13 @@ async fn follow(
         }
     };
     Ok(FlasherEnd::Ended(ending))
+}
+
+/// Returns the environment of this process with messages in English, which the words of the presets
+/// are. A program of the user's own speaks as it does in the user's terminal.
+fn plain_language() -> Vec<(OsString, OsString)> {
+    let own = std::env::vars_os().filter(|(name, _)| name != "LC_ALL" && name != "LANGUAGE");
+    own.chain([("LC_ALL".into(), "C.UTF-8".into())]).collect()
 }
 
 /// Makes a pipe whose ends no other child inherits.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use jig_model::Cause;
+use jig_model::profile::FormatNotTaken;
 use jig_model::protocol::DriverError;
 use nix::sys::signal::Signal;
 
@@ -21,6 +22,9 @@ pub enum FlasherError {
     /// An argument cannot be filled in.
     #[error(transparent)]
     Unfilled(#[from] Unfilled),
+    /// It takes no such image; callers have checked that before they begin.
+    #[error("{0} ({help})", help = .0.help)]
+    Format(FormatNotTaken),
     /// A pattern of the profile cannot be used.
     #[error(transparent)]
     Pattern(#[from] BadPattern),
@@ -195,6 +199,7 @@ impl FlasherError {
                 Cause::DeployFailed
             }
             Self::Unfilled(_)
+            | Self::Format(_)
             | Self::Pattern(_)
             | Self::Port { .. }
             | Self::Pipe { .. }

@@ -485,7 +485,7 @@ async fn a_flasher_is_not_given_what_it_does_not_take() {
     let mut bench = Bench::script("echo ran > ran");
     bench.command.formats = vec![ImageKind::Hex];
     bench.command.formats_help = Some("make one".to_owned());
-    assert_eq!(bench.refused().await, "sh does not take an ELF file (make one)");
+    assert_eq!(bench.refused().await, "sh takes Intel HEX, and this is an ELF file (make one)");
     let mut bench = Bench::of(&["no-such-flasher-x", "{image}"]);
     bench.command.install = FlasherPresets::shipped().get("pyocd").map(|p| p.install.clone());
     let error = bench.deploy().await.unwrap_err();

@@ -7,8 +7,10 @@
 //! file has gone, a probe when it is back without the file and without `FAIL.TXT`. The volume is
 //! looked at until then, because nothing reports a remount to a process without rights.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -19,6 +21,7 @@ use jig_model::image::{
     DeployReport, Image, ImageKind, Payload, intel_hex_text, raw_binary, uf2_blocks,
 };
 use jig_model::protocol::{BindContext, BoxFuture, DriverError, Flasher, SharedSink};
+use nix::fcntl::OFlag;
 
 use super::made::{NotMade, read_image};
 
@@ -52,6 +55,18 @@ pub enum VolumeError {
         /// How long it was waited for.
         timeout: Duration,
     },
+    /// More than one volume has the label.
+    #[error(
+        "more than one volume {volume} is mounted: {} (give the folder of the one that is meant as \
+         `volume`, or unplug the others)",
+        shown(points)
+    )]
+    Ambiguous {
+        /// The label.
+        volume: String,
+        /// Where they are mounted.
+        points: Vec<PathBuf>,
+    },
     /// The probe or the boot loader has refused the image.
     #[error("volume {volume} has refused the image: {text:?} (in its {FAIL})")]
     Refused {
@@ -61,7 +76,7 @@ pub enum VolumeError {
         text: String,
     },
     /// The file cannot be written.
-    #[error("copy the image to {}", path.display())]
+    #[error("copy the image to {}{}", path.display(), unwritable_hint(source))]
     Unwritable {
         /// The file.
         path: PathBuf,
@@ -100,6 +115,25 @@ pub enum VolumeError {
         /// The volume.
         volume: String,
     },
+}
+
+/// Says what to do where the system does not let a file be written.
+fn unwritable_hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::ReadOnlyFilesystem => " (the volume is read-only: plug the board in again)",
+        io::ErrorKind::PermissionDenied => {
+            " (it is mounted for another user: unmount it, then as this user udisksctl mount -b DEVICE)"
+        }
+        io::ErrorKind::StorageFull => {
+            " (the image is larger than the volume: is it the right one?)"
+        }
+        _ => "",
+    }
+}
+
+fn shown(points: &[PathBuf]) -> String {
+    let points: Vec<_> = points.iter().map(|point| format!("{point:?}")).collect();
+    points.join(" and ")
 }
 
 /// Returns the command that mounts a volume; of a folder only the user knows the device.
@@ -143,16 +177,16 @@ impl VolumeFlasher {
         let timeout = self.copy.timeout;
         let bytes = self.converted(image)?;
         let volume = self.copy.volume.clone();
-        let root = loop {
-            match self.look().await? {
-                VolumeLook { root: Some(root), .. } => break root,
+        let (root, mounted) = loop {
+            match self.look(false).await? {
+                VolumeLook { root: Some(root), mounted, .. } => break (root, mounted),
                 VolumeLook { .. } if began.elapsed() < timeout => tokio::time::sleep(LOOK).await,
                 VolumeLook { .. } => return Err(VolumeError::NotThere { volume, timeout }),
             }
         };
         // An old one says nothing of this image until the probe has taken the file: one that is there
         // then is of this image, though it may say the same.
-        let before = self.look().await?.fail;
+        let before = self.look(mounted).await?.fail;
         let path = root.join(self.copy.format.file_name());
         let sink = self.sink.clone();
         let to = path.clone();
@@ -160,7 +194,7 @@ impl VolumeFlasher {
         let unflushed = written.map_err(|source| self.unwritten(&path, source, &root))?;
         let mut was_away = false;
         loop {
-            let seen = self.look().await?;
+            let seen = self.look(mounted).await?;
             let taken = was_away || !seen.holds_file;
             if let Some(text) = seen.fail.filter(|text| taken || Some(text) != before.as_ref()) {
                 return Err(VolumeError::Refused { volume, text });
@@ -223,17 +257,23 @@ impl VolumeFlasher {
         }
     }
 
-    /// Looks at the volume.
-    async fn look(&self) -> Result<VolumeLook, VolumeError> {
+    /// Looks at the volume. With `mounted`, a folder that a file system was mounted at is no volume
+    /// while none is: it is empty, and stays where it is between two mounts.
+    async fn look(&self, mounted: bool) -> Result<VolumeLook, VolumeError> {
         let (copy, mounts, labels) = (self.copy.clone(), self.mounts.clone(), self.labels.clone());
         self.blocking(move || {
-            let root = mount_point(&copy.volume, &mounts, &labels);
+            let mut roots = mount_points(&copy.volume, &mounts, &labels);
+            if roots.len() > 1 {
+                return Err(VolumeError::Ambiguous { volume: copy.volume, points: roots });
+            }
+            let is_mounted = roots.first().is_some_and(|root| is_mount_point(root));
+            let root = roots.pop().filter(|_| is_mounted || !mounted);
             let at = |name: &str| root.as_ref().map(|root| root.join(name));
             let holds_file = at(copy.format.file_name()).is_some_and(|file| file.exists());
             let fail = at(FAIL).and_then(|file| short_text(&file));
-            VolumeLook { root, holds_file, fail }
+            Ok(VolumeLook { root, mounted: is_mounted, holds_file, fail })
         })
-        .await
+        .await?
     }
 
     /// Does what may hang with the device on a thread of its own.
@@ -260,6 +300,8 @@ impl Flasher for VolumeFlasher {
 struct VolumeLook {
     /// Where it is mounted.
     root: Option<PathBuf>,
+    /// Whether that folder has a file system of its own.
+    mounted: bool,
     /// Whether the copied file is on it.
     holds_file: bool,
     /// Its `FAIL.TXT`.
@@ -269,7 +311,13 @@ struct VolumeLook {
 /// Writes the file. Returns the error of handing it to the device, if that failed: a boot loader may
 /// be gone by then because it has all of it.
 fn write(path: &Path, bytes: &[u8], sink: &SharedSink) -> io::Result<Option<io::Error>> {
-    let mut file = File::create(path)?;
+    // A volume is whatever someone has plugged in: a link of that name would lead to a file of the user.
+    let mut file = File::options()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .custom_flags((OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits())
+        .open(path)?;
     let mut told = 0;
     for (number, chunk) in bytes.chunks(CHUNK).enumerate() {
         file.write_all(chunk)?;
@@ -283,34 +331,56 @@ fn write(path: &Path, bytes: &[u8], sink: &SharedSink) -> io::Result<Option<io::
     Ok(file.sync_all().err())
 }
 
-/// Reads a short text of a volume; hostile, so bounded and on one line.
+/// Reads a short text of a volume; hostile, so bounded, on one line, and of no link and no FIFO.
 fn short_text(path: &Path) -> Option<String> {
     let mut bytes = Vec::new();
-    File::open(path).ok()?.take(MAX_TEXT).read_to_end(&mut bytes).ok()?;
+    let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
+    let file = File::options().read(true).custom_flags(flags.bits()).open(path).ok()?;
+    file.metadata().ok().filter(fs::Metadata::is_file)?;
+    file.take(MAX_TEXT).read_to_end(&mut bytes).ok()?;
     let text = String::from_utf8_lossy(&bytes);
     let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
     Some(line.chars().take(300).collect())
 }
 
-/// Finds where a volume is mounted: a path is one, and a label is that of the mounted device, or the
-/// name of the folder that a desktop has mounted it at.
-fn mount_point(volume: &str, mounts: &Path, labels: &Path) -> Option<PathBuf> {
+/// Finds where a volume is mounted: a path is one place, and a label is that of each mounted device that
+/// has it. A desktop names the folder by the label, with a number behind it where the name is taken.
+fn mount_points(volume: &str, mounts: &Path, labels: &Path) -> Vec<PathBuf> {
     if volume.starts_with('/') {
-        return Some(PathBuf::from(volume)).filter(|path| path.is_dir());
+        return Vec::from_iter(Some(PathBuf::from(volume)).filter(|path| path.is_dir()));
     }
-    let device = fs::canonicalize(labels.join(volume)).ok();
-    let text = fs::read_to_string(mounts).ok()?;
+    let label_of = |name: &str| fs::canonicalize(labels.join(name)).ok();
+    let device = label_of(volume);
+    let Ok(text) = fs::read_to_string(mounts) else { return Vec::new() };
+    let named = |point: &Path, source: &Path| {
+        let Some(name) = point.file_name().and_then(|name| name.to_str()) else { return false };
+        match name.strip_prefix(volume) {
+            Some("") => true,
+            // Unless that is the label of this volume.
+            Some(rest) if rest.bytes().all(|byte| byte.is_ascii_digit()) => {
+                label_of(name).as_deref() != Some(source)
+            }
+            _ => false,
+        }
+    };
     let mounted = |line: &str| {
         // Six fields, further ones up to a dash, then type and source: proc_pid_mountinfo(5).
         let (fields, source) = line.split_once(" - ")?;
         let point = PathBuf::from(unescaped(fields.split(' ').nth(4)?));
         let source = PathBuf::from(unescaped(source.split(' ').nth(1)?));
         let by_device = device.as_ref() == Some(&source);
-        let by_name = source.starts_with("/dev") && point.file_name() == Some(volume.as_ref());
-        (by_device || by_name).then_some(point)
+        let by_name = source.starts_with("/dev") && named(&point, &source);
+        (by_device || by_name).then_some((source, point))
     };
-    // What was mounted last covers what was before.
-    text.lines().rev().find_map(mounted)
+    // Of one device, what was mounted last covers what was before.
+    let by_source: BTreeMap<PathBuf, PathBuf> = text.lines().filter_map(mounted).collect();
+    by_source.into_values().collect()
+}
+
+/// Tells whether a folder has another file system than the one that it is in.
+fn is_mount_point(folder: &Path) -> bool {
+    let device = |path: &Path| fs::metadata(path).ok().map(|meta| meta.dev());
+    folder.parent().is_some_and(|parent| device(folder) != device(parent))
 }
 
 /// Undoes the octal escapes of a mount table: a space is `\040`.
@@ -479,12 +549,94 @@ mod tests {
             device.display()
         );
         fs::write(&mounts, text).unwrap();
-        let find = |label: &str| mount_point(label, &mounts, &labels);
+        let find = |label: &str| {
+            let mut found = mount_points(label, &mounts, &labels);
+            assert!(found.len() < 2, "{found:?}");
+            found.pop()
+        };
         assert_eq!(find("RPI-RP2"), Some("/media/a b".into()));
         assert_eq!(find("MICROBIT"), Some("/media/u/MICROBIT".into()));
         assert_eq!(find("FAKE"), None);
         assert_eq!(find("OTHER"), None);
         assert_eq!(find("/"), Some("/".into()));
         assert_eq!(find("/no/such/folder"), None);
+        // A volume whose own label ends with a digit is no second one of another label.
+        std::os::unix::fs::symlink(&device, labels.join("A2")).unwrap();
+        fs::write(&mounts, format!("40 22 8:17 / /media/A2 rw - vfat {} rw\n", device.display()))
+            .unwrap();
+        assert_eq!((find("A"), find("A2")), (None, Some("/media/A2".into())));
+    }
+
+    #[tokio::test]
+    async fn of_two_volumes_with_one_label_none_is_written_to() {
+        let (dir, mut flasher, image, _) = volume(VolumeFormat::Uf2);
+        let (first, second) = (dir.path().join("RPI-RP2"), dir.path().join("RPI-RP21"));
+        fs::create_dir(&first).unwrap();
+        fs::create_dir(&second).unwrap();
+        let line = |n: u32, point: &Path, device: &str| {
+            format!("{n} 22 8:17 / {} rw - vfat {device} rw\n", point.display())
+        };
+        let mounts = dir.path().join("mountinfo");
+        let both = line(40, &first, "/dev/sdb1") + &line(41, &second, "/dev/sdc1");
+        fs::write(&mounts, both).unwrap();
+        flasher.mounts = mounts.clone();
+        flasher.copy.volume = "RPI-RP2".to_owned();
+        flasher.copy.timeout = Duration::from_millis(200);
+        let error = flasher.flash(&image).await.unwrap_err();
+        assert!(matches!(&error, VolumeError::Ambiguous { points, .. } if points.len() == 2));
+        assert!(error.to_string().contains("RPI-RP21\" (give the folder"), "{error}");
+        assert!(!first.join("JIG.UF2").exists() && !second.join("JIG.UF2").exists());
+        // One device at two folders is one volume.
+        fs::write(&mounts, line(40, &first, "/dev/sdb1") + &line(41, &second, "/dev/sdb1"))
+            .unwrap();
+        let error = flasher.flash(&image).await.unwrap_err();
+        assert!(matches!(error, VolumeError::Ignored { .. }), "{error}");
+        assert!(second.join("JIG.UF2").exists());
+    }
+
+    #[tokio::test]
+    async fn links_and_fifos_on_a_volume_are_not_followed() {
+        let (dir, mut flasher, image, _) = volume(VolumeFormat::Bin);
+        flasher.copy.timeout = Duration::from_secs(5);
+        let (root, own) = (dir.path().join("VOLUME"), dir.path().join("of-the-user"));
+        fs::write(&own, "precious").unwrap();
+        std::os::unix::fs::symlink(&own, root.join("JIG.BIN")).unwrap();
+        nix::unistd::mkfifo(&root.join(FAIL), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let error = flasher.flash(&image).await.unwrap_err();
+        assert!(matches!(error, VolumeError::Unwritable { .. }), "{error}");
+        assert_eq!(fs::read_to_string(&own).unwrap(), "precious");
+        fs::remove_file(root.join(FAIL)).unwrap();
+        std::os::unix::fs::symlink(&own, root.join(FAIL)).unwrap();
+        let error = flasher.flash(&image).await.unwrap_err();
+        assert!(!error.to_string().contains("precious"), "{error}");
+    }
+
+    /// A link to another file system stands for a mounted one, and a folder for that where it was.
+    #[tokio::test]
+    async fn a_folder_without_its_file_system_is_no_volume_that_is_back() {
+        let (dir, flasher, image, _) = volume(VolumeFormat::Hex);
+        let elsewhere = tempfile::tempdir_in("/dev/shm").unwrap();
+        let (root, other) = (dir.path().join("VOLUME"), elsewhere.path().to_owned());
+        let mount = || {
+            fs::remove_dir(&root).unwrap();
+            std::os::unix::fs::symlink(&other, &root).unwrap();
+        };
+        mount();
+        assert!(is_mount_point(&root));
+        let refuses = async {
+            once_it_is_whole(root.join("JIG.HEX"), 150_000, || {
+                fs::remove_file(&root).unwrap();
+                fs::create_dir(&root).unwrap();
+            })
+            .await;
+            // Long enough for the empty folder to be looked at, which must not count.
+            tokio::time::sleep(LOOK * 4).await;
+            fs::remove_file(other.join("JIG.HEX")).unwrap();
+            fs::write(other.join(FAIL), "error: The transfer timed out.").unwrap();
+            mount();
+        };
+        let (refused, ()) = tokio::join!(flasher.flash(&image), refuses);
+        let text = refused.unwrap_err().to_string();
+        assert!(text.contains("The transfer timed out"), "{text}");
     }
 }

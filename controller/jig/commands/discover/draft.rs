@@ -41,8 +41,9 @@ pub(super) fn draft(found: &AttachedDevices) -> String {
         place(&mut text, found, number, probe, &mut used);
     }
     let without_probe = found.ttys.iter().filter(|tty| !used.contains(&tty.node.as_str()));
+    let mut selectors = Vec::new();
     for (number, tty) in (found.probes.len() + 1..).zip(without_probe) {
-        place_without_probe(&mut text, found, number, tty);
+        place_without_probe(&mut text, found, number, tty, &mut selectors);
     }
     for ServedPlace { place, selector, .. } in &found.served {
         let selector = one_line(selector);
@@ -107,17 +108,24 @@ fn device_name(hub: &HubFound) -> String {
 /// What a device of a place may be, and how sure that is.
 struct Guess<'f> {
     candidates: &'f [CandidateBoard],
+    /// Whether another device of this host has the same selector, so that a place with it may mean
+    /// either.
+    twin: bool,
 }
 
 impl<'f> Guess<'f> {
     fn of(found: &'f AttachedDevices, device: &str) -> Self {
-        Self { candidates: found.candidates.get(device).map_or(&[], Vec::as_slice) }
+        let same = found.probes.iter().filter(|probe| probe.selector == device);
+        Self {
+            candidates: found.candidates.get(device).map_or(&[], Vec::as_slice),
+            twin: same.count() > 1,
+        }
     }
 
     /// Returns the board if the device decides which one it is.
     fn certain(&self) -> Option<&'f CandidateBoard> {
         match self.candidates {
-            [one] if !one.shared => Some(one),
+            [one] if !one.shared && !self.twin => Some(one),
             _ => None,
         }
     }
@@ -178,6 +186,12 @@ fn place<'f>(
     }
     let guess = Guess::of(found, &probe.selector);
     let mark = guess.mark();
+    if guess.twin {
+        text.push_str(
+            "# Another probe has the same selector: two of one kind that tell no serial numbers of\n\
+             # their own cannot be told apart. Attach one of them at a time, or use them on two hosts.\n",
+        );
+    }
     place_head(text, found, number, port, &guess);
     let _ = writeln!(text, "{mark}[place.probe]\n{mark}selector = {}", quoted(&probe.selector));
     let beside =
@@ -196,12 +210,29 @@ fn place<'f>(
 }
 
 /// Drafts a place for a serial port that belongs to no debug probe.
-fn place_without_probe(text: &mut String, found: &AttachedDevices, number: usize, tty: &TtyFound) {
+fn place_without_probe(
+    text: &mut String,
+    found: &AttachedDevices,
+    number: usize,
+    tty: &TtyFound,
+    selectors: &mut Vec<String>,
+) {
     let _ = writeln!(text, "\n# Serial port without a debug probe: {}", about(tty));
-    let guess = Guess::of(found, &tty.node);
+    let mut guess = Guess::of(found, &tty.node);
+    let selector = probe_of(found, tty, &guess);
+    if let Some(selector) = &selector {
+        guess.twin = selectors.contains(selector);
+        selectors.push(selector.clone());
+    }
+    if guess.twin {
+        text.push_str(
+            "# The debug probe of this device has the selector of a place above: the same device, or\n\
+             # one of the same kind that tells no serial number of its own.\n",
+        );
+    }
     place_head(text, found, number, tty.usb.as_ref().map(|usb| usb.port.as_str()), &guess);
     let name = guess.console().unwrap_or("uart0");
-    if let Some(selector) = probe_of(found, tty, &guess) {
+    if let Some(selector) = selector {
         let mark = guess.mark();
         text.push_str(
             "# The device is a debug probe, too, which `jig probes` does not show here.\n",
@@ -488,5 +519,53 @@ mod tests {
         let text = draft(&AttachedDevices::default());
         assert!(text.contains("# No serial port, debug probe or USB hub was found."), "{text}");
         assert_eq!(rig(&text).unwrap().places, []);
+    }
+
+    #[test]
+    fn of_two_probes_with_one_selector_neither_place_is_ready() {
+        let (first, second) = (probe("0d28:0204", Some("1-1")), probe("0d28:0204", Some("1-2")));
+        let candidate = CandidateBoard {
+            board: "b".parse().unwrap(),
+            title: "B".to_owned(),
+            console: None,
+            probe: true,
+            reset: None,
+            shared: false,
+        };
+        let mut found = AttachedDevices {
+            probes: vec![first, second],
+            candidates: [("0d28:0204".to_owned(), vec![candidate])].into(),
+            ..AttachedDevices::default()
+        };
+        let text = draft(&found);
+        assert_eq!(rig(&text).unwrap().places, [], "{text}");
+        assert_eq!(text.matches("cannot be told apart").count(), 2, "{text}");
+        // With both in use the rig file is refused, and says where the other one stands.
+        let refused = rig(&edited(&text)).unwrap_err();
+        assert!(refused.contains("belongs to place \"bench-1\" at rig.toml:"), "{refused}");
+        found.probes.pop();
+        assert_eq!(rig(&draft(&found)).unwrap().places.len(), 1);
+    }
+
+    #[test]
+    fn a_second_port_of_an_unlisted_probe_makes_no_second_place_of_it() {
+        let candidate = CandidateBoard {
+            board: "b".parse().unwrap(),
+            title: "B".to_owned(),
+            console: Some("uart0".parse().unwrap()),
+            probe: true,
+            reset: None,
+            shared: false,
+        };
+        let mut ttys = vec![tty("/dev/ttyACM0", "1-1", None), tty("/dev/ttyACM1", "1-1", None)];
+        for usb in ttys.iter_mut().filter_map(|tty| tty.usb.as_mut()) {
+            usb.serial = Some("99".to_owned());
+        }
+        let candidates = ttys.iter().map(|tty| (tty.node.clone(), vec![candidate.clone()]));
+        let candidates = candidates.collect();
+        let found = AttachedDevices { ttys, candidates, ..AttachedDevices::default() };
+        let text = draft(&found);
+        assert_eq!(rig(&text).unwrap().places.len(), 1, "{text}");
+        assert!(text.contains("has the selector of a place above"), "{text}");
     }
 }

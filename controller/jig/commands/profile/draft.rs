@@ -98,7 +98,7 @@ fn memory(text: &mut String, facts: &ChipFacts) {
         );
         return;
     }
-    for ChipMemory { region, writable } in &facts.memory {
+    for ChipMemory { region, writable, .. } in &facts.memory {
         let kind = match region.kind {
             MemoryKind::Flash => "flash",
             MemoryKind::Ram => "ram",

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use jig_model::image::ImageError;
+use jig_model::profile::FormatNotTaken;
 use jig_model::protocol::DriverError;
 use jig_model::rig_file::MissingPart;
 use jig_model::{BoardId, Fault, PlaceName, chain};
@@ -125,6 +126,14 @@ pub enum ProbeCommandError {
         /// Why not.
         #[source]
         source: ImageError,
+    },
+    /// The program that flashes the board takes no such image.
+    #[error("image {} cannot be flashed here: {refused}", .image.display())]
+    ImageFormat {
+        /// The image, as it was named.
+        image: PathBuf,
+        /// Why.
+        refused: FormatNotTaken,
     },
     /// An ELF file has no names.
     #[error("no names can be read from {}", .image.display())]
@@ -317,6 +326,7 @@ impl ProbeCommandError {
             | Self::NotEmulated { .. }
             | Self::Unreadable { .. }
             | Self::Image { .. }
+            | Self::ImageFormat { .. }
             | Self::NoNames { .. }
             | Self::NoFunction { .. }
             | Self::Defmt(_)

@@ -130,11 +130,16 @@ impl Lab {
         events: Arc<dyn EventSink>,
         cancel: &CancelToken,
     ) -> Result<Reply, ProbeCommandError> {
-        let (image, _) = image_of(image, &target.profile)?;
+        let (named, (image, _)) = (image, image_of(image, &target.profile)?);
         let deploy = target.profile.deploy_at(&target.place);
+        if let Some(Deploy::Command(command)) = &deploy {
+            command.takes(image.format.kind()).map_err(|refused| {
+                ProbeCommandError::ImageFormat { image: named.to_owned(), refused }
+            })?;
+        }
         let by_copy = matches!(deploy, Some(Deploy::Volume(_)));
         let program = match deploy {
-            Some(Deploy::Command(command)) => command.argv.first().cloned().unwrap_or_default(),
+            Some(Deploy::Command(command)) => command.program().to_owned(),
             Some(Deploy::Volume(copy)) => format!("copy to {}", copy.volume),
             _ => String::new(),
         };

@@ -34,6 +34,43 @@ pub(crate) struct FlasherKeys<'a> {
     pub(crate) read_back: Option<&'a Located<bool>>,
 }
 
+/// Gives a table as it is written its keys of a program and of a volume. Such tables differ in the name
+/// of the key that holds the arguments.
+macro_rules! flasher_table {
+    ($table:ty, $argv:ident) => {
+        impl $table {
+            /// Returns what it says of a program.
+            pub(super) fn keys(&self) -> $crate::flasher::FlasherKeys<'_> {
+                $crate::flasher::FlasherKeys {
+                    argv: self.$argv.as_ref(),
+                    preset: self.preset.as_ref(),
+                    options: self.options.as_ref(),
+                    script: self.script.as_ref(),
+                    timeout: self.timeout.as_ref(),
+                    idle_timeout: self.idle_timeout.as_ref(),
+                    success_codes: self.success_codes.as_ref(),
+                    success_pattern: self.success_pattern.as_ref(),
+                    failure_patterns: self.failure_patterns.as_ref(),
+                    verified_pattern: self.verified_pattern.as_ref(),
+                    progress_pattern: self.progress_pattern.as_ref(),
+                    read_back: self.read_back.as_ref(),
+                }
+            }
+
+            /// Returns what it says of a volume.
+            pub(super) fn volume_keys(&self) -> $crate::flasher::VolumeKeys<'_> {
+                $crate::flasher::VolumeKeys {
+                    volume: self.volume.as_ref(),
+                    format: self.format.as_ref(),
+                    family: self.family.as_ref(),
+                    timeout: self.timeout.as_ref(),
+                }
+            }
+        }
+    };
+}
+pub(crate) use flasher_table;
+
 impl<'a> FlasherKeys<'a> {
     /// Returns the preset that is named, if there is one of the name.
     pub(crate) fn known_preset(&self) -> Option<&'static FlasherPreset> {

@@ -19,7 +19,7 @@ mod tests;
 mod volume;
 
 pub use install::InstallHint;
-pub(crate) use keys::{FlasherKeys, RawOptions};
+pub(crate) use keys::{FlasherKeys, RawOptions, flasher_table};
 pub use known_failure::KnownFailure;
 pub use options::leave_out;
 pub use preset::{FlasherPreset, FlasherPresets, PresetExample, PresetOption};

@@ -18,6 +18,11 @@ pub enum ImageKind {
     Bin,
 }
 
+impl ImageKind {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Elf, Self::Hex, Self::Bin];
+}
+
 impl Choice for ImageKind {
     const WHAT: &'static str = "format of images";
     const CHOICES: &'static [(&'static str, Self)] =

@@ -161,6 +161,28 @@ impl FlashCommand {
         }
     }
 
+    /// Checks that it takes an image of a format, as it is or converted.
+    ///
+    /// # Errors
+    /// Says what it takes, and how such a file is made.
+    pub fn takes(&self, kind: ImageKind) -> Result<(), FormatNotTaken> {
+        let allowed = |kind: &ImageKind| {
+            (self.formats.is_empty() || self.formats.contains(kind))
+                && (*kind == ImageKind::Elf || !self.uses(&DeployPart::Elf))
+        };
+        if allowed(&kind) {
+            return Ok(());
+        }
+        let takes: Vec<_> = ImageKind::ALL.into_iter().filter(allowed).collect();
+        let help = self.formats_help.clone().unwrap_or_else(|| conversion(kind, &takes));
+        Err(FormatNotTaken { program: self.program().to_owned(), kind, takes, help })
+    }
+
+    /// Returns the program.
+    pub fn program(&self) -> &str {
+        self.argv.first().map_or("", String::as_str)
+    }
+
     /// Tells whether an argument, or a line of a script that is named, holds a placeholder.
     pub fn uses(&self, placeholder: &DeployPart<'_>) -> bool {
         let of = |texts: &[String]| {
@@ -168,6 +190,42 @@ impl FlashCommand {
             parts.into_iter().any(|part| part == *placeholder)
         };
         of(&self.argv) || of(&self.script)
+    }
+}
+
+/// Says that a program takes no images of a format.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{program} takes {}, and this is {kind}", either(takes))]
+pub struct FormatNotTaken {
+    /// The program.
+    pub program: String,
+    /// The format of the image.
+    pub kind: ImageKind,
+    /// What it takes.
+    pub takes: Vec<ImageKind>,
+    /// How such a file is made.
+    pub help: String,
+}
+
+fn either(kinds: &[ImageKind]) -> String {
+    let kinds: Vec<_> = kinds.iter().map(ImageKind::to_string).collect();
+    match kinds.as_slice() {
+        [] => "no image".to_owned(),
+        kinds => kinds.join(" or "),
+    }
+}
+
+/// Says how a file of a format is made of another one, where the program's preset does not.
+fn conversion(from: ImageKind, takes: &[ImageKind]) -> String {
+    let named = if from == ImageKind::Hex { "objcopy -I ihex" } else { "objcopy" };
+    if takes.contains(&ImageKind::Elf) && from != ImageKind::Elf {
+        "give the ELF file that the build made".to_owned()
+    } else if takes.contains(&ImageKind::Bin) {
+        format!("{named} -O binary IMAGE app.bin, then give app.bin@ADDRESS")
+    } else if from == ImageKind::Bin {
+        "objcopy -I binary -O ihex --change-addresses ADDRESS app.bin app.hex".to_owned()
+    } else {
+        format!("{named} -O ihex IMAGE app.hex, then give app.hex")
     }
 }
 
@@ -248,6 +306,61 @@ pub fn deploy_parts(arg: &str) -> Result<Vec<DeployPart<'_>>, PlaceholderError> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_format_that_is_not_taken_is_answered_with_what_makes_another() {
+        let command = |formats: &[ImageKind], argument: &str| FlashCommand {
+            formats: formats.to_vec(),
+            ..FlashCommand::new(vec!["loader".to_owned(), argument.to_owned()])
+        };
+        let any = command(&[], "{image}");
+        assert!(ImageKind::ALL.into_iter().all(|kind| any.takes(kind).is_ok()));
+        let (elf, hex, bin) = (ImageKind::Elf, ImageKind::Hex, ImageKind::Bin);
+        for (formats, argument, kind, told, help) in [
+            (
+                vec![bin],
+                "{bin}",
+                elf,
+                "loader takes a raw binary, and this is an ELF file",
+                "objcopy -O binary IMAGE app.bin, then give app.bin@ADDRESS",
+            ),
+            (
+                vec![bin],
+                "{bin}",
+                hex,
+                "loader takes a raw binary, and this is Intel HEX",
+                "objcopy -I ihex -O binary IMAGE app.bin, then give app.bin@ADDRESS",
+            ),
+            (
+                vec![hex],
+                "{hex}",
+                elf,
+                "loader takes Intel HEX, and this is an ELF file",
+                "objcopy -O ihex IMAGE app.hex, then give app.hex",
+            ),
+            (
+                vec![hex],
+                "{hex}",
+                bin,
+                "loader takes Intel HEX, and this is a raw binary",
+                "objcopy -I binary -O ihex --change-addresses ADDRESS app.bin app.hex",
+            ),
+            (
+                vec![],
+                "{elf}",
+                hex,
+                "loader takes an ELF file, and this is Intel HEX",
+                "give the ELF file that the build made",
+            ),
+        ] {
+            let refused = command(&formats, argument).takes(kind).unwrap_err();
+            assert_eq!((refused.to_string().as_str(), refused.help.as_str()), (told, help));
+        }
+        let own =
+            FlashCommand { formats_help: Some("make one".to_owned()), ..command(&[bin], "x") };
+        assert_eq!(own.takes(elf).unwrap_err().help, "make one");
+        assert!(own.takes(bin).is_ok());
+    }
 
     #[test]
     fn parts_are_told_apart() {

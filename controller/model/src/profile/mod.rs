@@ -19,7 +19,7 @@ mod types;
 mod usb;
 
 pub(crate) use deploy::{DEPLOY_PLACEHOLDERS, FLASH_TIMEOUT};
-pub use deploy::{Deploy, DeployMethod, DeployPart, FlashCommand, deploy_parts};
+pub use deploy::{Deploy, DeployMethod, DeployPart, FlashCommand, FormatNotTaken, deploy_parts};
 pub use fault_sets::{FaultSetText, FaultSets};
 pub use health::{CheckKind, HealthSpec};
 pub(crate) use of_chip::USUAL_BAUD;

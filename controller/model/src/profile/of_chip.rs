@@ -67,6 +67,7 @@ pub(crate) mod tests {
         let memory = |name: &str, kind, start, size| ChipMemory {
             region: MemoryRegion { name: name.to_owned(), kind, start, size },
             writable: true,
+            alias: false,
         };
         ChipFacts {
             name: "STM32F411CEUx".to_owned(),

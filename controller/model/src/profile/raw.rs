@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::document::{ByteSize, Choice, FromToml, Located, Node, did_you_mean};
-use crate::flasher::{FlasherKeys, RawOptions, VolumeFormat, VolumeKeys};
+use crate::flasher::{RawOptions, VolumeFormat, flasher_table};
 use crate::pattern::Pattern;
 use crate::profile::{
     Arch, CheckKind, ConsoleKind, DebugCore, DeployMethod, FlashModel, MemoryKind, ProfileStatus,
@@ -366,35 +366,7 @@ toml_table! {
     }
 }
 
-impl RawDeploy {
-    /// Returns what it says of a program.
-    pub(super) fn keys(&self) -> FlasherKeys<'_> {
-        FlasherKeys {
-            argv: self.argv.as_ref(),
-            preset: self.preset.as_ref(),
-            options: self.options.as_ref(),
-            script: self.script.as_ref(),
-            timeout: self.timeout.as_ref(),
-            idle_timeout: self.idle_timeout.as_ref(),
-            success_codes: self.success_codes.as_ref(),
-            success_pattern: self.success_pattern.as_ref(),
-            failure_patterns: self.failure_patterns.as_ref(),
-            verified_pattern: self.verified_pattern.as_ref(),
-            progress_pattern: self.progress_pattern.as_ref(),
-            read_back: self.read_back.as_ref(),
-        }
-    }
-
-    /// Returns what it says of a volume.
-    pub(super) fn volume_keys(&self) -> VolumeKeys<'_> {
-        VolumeKeys {
-            volume: self.volume.as_ref(),
-            format: self.format.as_ref(),
-            family: self.family.as_ref(),
-            timeout: self.timeout.as_ref(),
-        }
-    }
-}
+flasher_table!(RawDeploy, argv);
 
 /// A cause that text on a console can stand for: a failure of the target.
 #[derive(Debug, Clone, Copy)]

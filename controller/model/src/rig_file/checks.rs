@@ -1,5 +1,6 @@
 //! What must hold of a place beyond the types of its values.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use super::known_boards::KnownBoards;
@@ -13,13 +14,13 @@ use crate::profile::{ArgPart, BoardProfile, Deploy, arg_parts};
 /// From what the slowest adapters can do to beyond the fastest (SWD at 50 MHz).
 const SPEED_RANGE: std::ops::RangeInclusive<u32> = 1..=100_000;
 
-/// Runs every check of a place.
-pub(super) fn run(
+/// Runs every check of a place; returns its board, if there is one of the name.
+pub(super) fn run<'b>(
     place: &Located<RawPlace>,
     devices: &Devices,
-    boards: KnownBoards<'_>,
+    boards: KnownBoards<'b>,
     findings: &Findings,
-) {
+) -> Option<Cow<'b, BoardProfile>> {
     some_part(place, findings);
     let place = &place.value;
     if let Some(power) = &place.power {
@@ -51,6 +52,7 @@ pub(super) fn run(
             chip(place, probe, profile, findings);
         }
     }
+    board
 }
 
 /// What a canary's time may be: on a busy host the smallest image takes seconds, and a proof of a

@@ -1,15 +1,14 @@
 //! The transports to consoles of real boards: what must hold of them, and what they become.
 
-use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::raw::{RawPlace, RawTransport};
 use super::{ConsoleTransport, Endpoint};
+use crate::ConsoleName;
 use crate::document::{Findings, Located, did_you_mean};
 use crate::profile::limits::BAUD_RANGE;
 use crate::profile::{BoardProfile, ConsoleKind};
-use crate::{ConsoleName, PlaceName};
 
 /// Less than this is less than a USB adapter takes to be found again; over ten minutes a run looks
 /// hung.
@@ -27,9 +26,6 @@ const MOST_READY: usize = 200;
 
 const WHOLE_PATH: &str = "name the device by its whole path, best one of /dev/serial/by-id/ or \
                           /dev/serial/by-path/";
-
-/// Where each transport of the rig ends: the place that has it, and the file and line that say so.
-pub(super) type Claims = BTreeMap<Endpoint, (PlaceName, String)>;
 
 /// Checks the transports of a place by themselves: a console of the board has at most one, and no
 /// end carries two.
@@ -74,7 +70,7 @@ pub(super) fn is_tty_or_rfc2217(transport: &RawTransport) -> bool {
 }
 
 /// Returns the ends that a transport names: one, if all is well.
-fn ends(transport: &RawTransport) -> Vec<Located<Endpoint>> {
+pub(super) fn ends(transport: &RawTransport) -> Vec<Located<Endpoint>> {
     let of = |text: &Option<Located<String>>, end: fn(String) -> Endpoint| {
         text.clone().map(|text| text.map(end))
     };
@@ -109,7 +105,7 @@ fn one_end(transport: &RawTransport, findings: &Findings) {
 }
 
 /// Names an end to a reader.
-fn what(end: &Endpoint) -> String {
+pub(super) fn what(end: &Endpoint) -> String {
     match end {
         Endpoint::Tty(path) => format!("serial port {path}"),
         Endpoint::Tcp(address) | Endpoint::Rfc2217(address) => format!("port {address}"),
@@ -218,44 +214,6 @@ fn on_the_board(name: &Located<ConsoleName>, profile: &BoardProfile, findings: &
             format!("board {} has no console {}", profile.id, name.value),
             did_you_mean(name.value.as_str(), uarts.map(|console| console.name.as_str())),
         ),
-    }
-}
-
-/// Checks that no other place, of this or an earlier file, has an end of this place.
-///
-/// Only names are compared: two links to one device are met when it is opened, which takes a
-/// lock.
-pub(super) fn claim(
-    place: &RawPlace,
-    (origin, text): (&str, &str),
-    claims: &mut Claims,
-    findings: &Findings,
-) {
-    let Some(name) = &place.name else { return };
-    let transports = place.console.iter().flat_map(|list| &list.value);
-    let consoles = transports.flat_map(|transport| ends(&transport.value));
-    // The port a flasher talks to may be a console of the same place, but of no other.
-    let port = place.probe.iter().filter_map(|probe| probe.value.port.clone());
-    let port = port.chain(place.flasher.iter().filter_map(|flasher| flasher.value.port.clone()));
-    for end in consoles.chain(port.map(|port| port.map(Endpoint::Tty))) {
-        // Each place starts a process of its own.
-        if matches!(end.value, Endpoint::Command(_)) {
-            continue;
-        }
-        match claims.get(&end.value) {
-            Some((other, at)) if *other != name.value => findings.add(
-                "rig::transport-twice",
-                end.at(),
-                format!("{} belongs to place \"{other}\" at {at}", what(&end.value)),
-                format!("give place \"{}\" another one, or remove one of the two", name.value),
-            ),
-            Some(_) => {}
-            None => {
-                let before = text.get(..end.span.start).unwrap_or_default();
-                let line = before.matches('\n').count() + 1;
-                claims.insert(end.value, (name.value.clone(), format!("{origin}:{line}")));
-            }
-        }
     }
 }
 

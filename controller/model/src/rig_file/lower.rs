@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::claims::Claims;
 use super::known_boards::KnownBoards;
 use super::power::Devices;
 use super::raw::{RawCanary, RawEmulator, RawHub, RawPlace, RawProbe, RawRig, RawRuns};
@@ -57,8 +58,8 @@ struct Earlier {
     leases: Option<String>,
     /// The file that says how the service runs.
     serve: Option<String>,
-    /// What the transports of each place end at.
-    transports: console_transports::Claims,
+    /// What each place has to itself.
+    claims: Claims,
 }
 
 /// What one file says.
@@ -180,13 +181,9 @@ fn parse_file(
             .into_iter()
             .map(|place| {
                 check_name(&place.value, origin, earlier, &findings);
-                checks::run(&place, devices, boards, &findings);
-                console_transports::claim(
-                    &place.value,
-                    (origin, text),
-                    &mut earlier.transports,
-                    &findings,
-                );
+                let board = checks::run(&place, devices, boards, &findings);
+                let file = (origin, text);
+                earlier.claims.claim(&place.value, board.as_deref(), file, &findings);
                 lower_place(place.value, devices, origin)
             })
             .collect();

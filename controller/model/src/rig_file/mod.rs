@@ -11,6 +11,7 @@
 mod access;
 mod capture;
 mod checks;
+mod claims;
 mod console_transports;
 mod deploy_at;
 mod flasher;

@@ -131,7 +131,10 @@ impl Place {
             place: self.name.clone(),
             needed,
             by: by.to_owned(),
-            help: needed.help(&self.origin),
+            help: match self.name.chip() {
+                Some(chip) => needed.help_for_chip(chip),
+                None => needed.help(&self.origin),
+            },
         };
         if has { Ok(()) } else { Err(missing()) }
     }
@@ -189,6 +192,24 @@ impl Needed {
                  console, to {origin}"
             ),
         }
+    }
+}
+
+impl Needed {
+    /// Says what to do where a chip on a probe stands for a place: it has a probe and nothing else.
+    fn help_for_chip(self, chip: &str) -> String {
+        let part = match self {
+            Self::Shell => {
+                "[place.shell] with `prompt` for a serial console, or `host` and `user` for SSH"
+            }
+            Self::Probe | Self::Flasher => "`probe`",
+            Self::Boot | Self::Reset => "`probe`, `power` or `reset`",
+            Self::Console => "`[[place.console]]`",
+        };
+        format!(
+            "a chip on a probe has its probe alone; write a `[[place]]` into a rig file, with \
+             board = \"chip:{chip}\" and {part} (jig discover -o rig.toml drafts one)"
+        )
     }
 }
 

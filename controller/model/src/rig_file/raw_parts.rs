@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::ResetLine;
 use crate::document::{Choice, FromToml, Located, Node};
-use crate::flasher::{FlasherKeys, RawOptions, VolumeFormat, VolumeKeys};
+use crate::flasher::{RawOptions, VolumeFormat, flasher_table};
 use crate::pattern::Pattern;
 use crate::toml_table;
 use crate::{ConsoleName, DeviceName};
@@ -58,35 +58,7 @@ toml_table! {
     }
 }
 
-impl RawFlasher {
-    /// Returns what it says of a program.
-    pub(super) fn keys(&self) -> FlasherKeys<'_> {
-        FlasherKeys {
-            argv: self.command.as_ref(),
-            preset: self.preset.as_ref(),
-            options: self.options.as_ref(),
-            script: self.script.as_ref(),
-            timeout: self.timeout.as_ref(),
-            idle_timeout: self.idle_timeout.as_ref(),
-            success_codes: self.success_codes.as_ref(),
-            success_pattern: self.success_pattern.as_ref(),
-            failure_patterns: self.failure_patterns.as_ref(),
-            verified_pattern: self.verified_pattern.as_ref(),
-            progress_pattern: self.progress_pattern.as_ref(),
-            read_back: self.read_back.as_ref(),
-        }
-    }
-
-    /// Returns what it says of a volume.
-    pub(super) fn volume_keys(&self) -> VolumeKeys<'_> {
-        VolumeKeys {
-            volume: self.volume.as_ref(),
-            format: self.format.as_ref(),
-            family: self.family.as_ref(),
-            timeout: self.timeout.as_ref(),
-        }
-    }
-}
+flasher_table!(RawFlasher, command);
 
 toml_table! {
     /// What resets a board: a line of a console's port, an outlet, or a program.

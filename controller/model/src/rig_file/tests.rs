@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::debug::WireProtocol;
-use crate::flasher::VolumeFormat;
+use crate::flasher::{VolumeChoice, VolumeFormat};
 use crate::profile::tests::{assert_sound, shipped};
 use crate::profile::{Deploy, FlashCommand};
 
@@ -442,7 +442,7 @@ fn a_place_is_reached_at_addresses() {
 
 #[test]
 fn two_places_that_claim_one_transport_are_both_named() {
-    let other = WIRED.replace("\"desk\"", "\"bench\"");
+    let other = WIRED.replace("\"desk\"", "\"bench\"").replace("0d28:0204", "0d28:0204:9");
     let problems = parse(&[("rig.toml", WIRED), ("rig.toml.d/b.toml", &other)]).unwrap_err();
     let problem = &problems[0].list[0];
     assert_eq!(problem.check, "rig::transport-twice");
@@ -464,6 +464,58 @@ fn two_places_that_claim_one_transport_are_both_named() {
     // A flasher may share the port of its own board.
     let own = WIRED.replace("selector", "port = \"/dev/ttyACM0\"\nselector");
     assert!(parse(&[("rig.toml", &own)]).is_ok());
+}
+
+/// A rig of two places, each with these lines.
+fn two_places(first: &str, second: &str) -> String {
+    format!(
+        "version = 1\n[[place]]\nname = \"a\"\nboard = \"microbit\"\n{first}\n\
+         [[place]]\nname = \"b\"\nboard = \"microbit\"\n{second}\n"
+    )
+}
+
+#[test]
+fn two_places_that_claim_one_probe_or_volume_are_both_named() {
+    let probe = |selector: &str| format!("probe = {{ selector = \"{selector}\" }}");
+    for (first, second) in [
+        ("0d28:0204", "0d28:0204"),
+        ("d28:204", "0D28:0204:"),
+        ("0d28:0204:99ab", "0d28:0204:99AB"),
+        ("20b7:9db1:unix:/run/a", "20b7:9db1:unix:/run/a"),
+    ] {
+        let text = two_places(&probe(first), &probe(second));
+        let found = parse(&[("rig.toml", &text)]).unwrap_err();
+        let problem = &found[0].list[0];
+        assert_eq!(problem.check, "rig::probe-twice", "{first} {second}");
+        assert!(problem.message.contains("belongs to place \"a\" at rig.toml:5"), "{problem:?}");
+        let alike = second.trim_end_matches(':').matches(':').count() == 1;
+        assert_eq!(problem.help.contains("of two alike"), alike, "{problem:?}");
+        assert_eq!(&text[problem.span.clone().unwrap()], format!("\"{second}\""));
+    }
+    for (first, second) in [
+        ("0d28:0204:1", "0d28:0204:2"),
+        ("0403:6010-0:A", "0403:6010-1:A"),
+        ("20b7:9db1:unix:/run/a", "20b7:9db1:unix:/run/A"),
+    ] {
+        assert!(parse(&[("rig.toml", &two_places(&probe(first), &probe(second)))]).is_ok());
+    }
+    let volume = |name: &str| format!("flasher = {{ volume = \"{name}\" }}");
+    let found = problems(&two_places(&volume("MICROBIT"), &volume("MICROBIT")));
+    assert_eq!(found, [("rig::volume-twice", "\"MICROBIT\"".to_owned())]);
+    let paths = two_places(&volume("/media/a"), &volume("/media/b"));
+    assert!(parse(&[("rig.toml", &paths)]).is_ok());
+    // A volume that the profile names is that of each of its places.
+    let mut board = shipped().into_iter().find(|p| p.id.as_str() == "microbit").unwrap();
+    let volume = "BOOT".to_owned();
+    let volume = VolumeChoice { volume, format: None, family: None, timeout: None };
+    board.deploy = Some(Deploy::Volume(volume.over(None)));
+    let tty = |port: &str| format!("console = [{{ name = \"uart0\", tty = \"{port}\" }}]");
+    let own = two_places(&tty("/dev/a"), &tty("/dev/b")).replace("microbit", board.id.as_str());
+    let text = |text: &str| Rig::parse([RigText { origin: "r", text }], &[board.clone()]);
+    let found = text(&own).unwrap_err();
+    assert_eq!(found[0].list[0].check, "rig::volume-twice", "{}", found[0]);
+    let other = own.replacen("console", "flasher = { preset = \"picotool\" }\nconsole", 1);
+    assert!(text(&other).is_ok(), "{}", text(&other).unwrap_err()[0]);
 }
 
 #[test]

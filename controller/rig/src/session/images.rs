@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use jig_model::Fault;
 use jig_model::image::{Image, ImageError, ImageSource};
 use jig_model::plan::{ActionKind, Plan};
-use jig_model::profile::{BoardProfile, Deploy};
+use jig_model::profile::{BoardProfile, Deploy, FormatNotTaken};
 use jig_model::rig_file::Place;
 
 use super::storage_retry::Passing;
@@ -47,6 +47,14 @@ pub enum ImagesError {
     /// A file cannot be read.
     #[error(transparent)]
     Unreadable(#[from] UnreadableImage),
+    /// The program that flashes the board takes no such image.
+    #[error("image {} cannot be flashed here: {refused}", path.display())]
+    NotTakenByFlasher {
+        /// The file, as it was named.
+        path: PathBuf,
+        /// Why.
+        refused: FormatNotTaken,
+    },
     /// An image does not fit.
     #[error("image {} does not fit: {source}", path.display())]
     Unfit {
@@ -66,6 +74,7 @@ impl ImagesError {
             | Self::NotDeployed { .. }
             | Self::Needed { .. }
             | Self::NotTaken { .. }
+            | Self::NotTakenByFlasher { .. }
             | Self::Unreadable(_)
             | Self::Unfit { .. } => Fault::Usage,
         }
@@ -107,7 +116,8 @@ pub(super) fn read(
 ) -> Result<ReadImages, ImagesError> {
     // The flash of a real board keeps the image of an earlier run; that of an emulated board is
     // blank at the start of each run.
-    let boots_alone = !place.is_emulated() || board.deploy_at(place) == Some(Deploy::ImageSet);
+    let deploy = board.deploy_at(place);
+    let boots_alone = !place.is_emulated() || deploy == Some(Deploy::ImageSet);
     let takes_images = !board.memory.is_empty();
     let name = || board.id.to_string();
     if given.is_some() && !takes_images {
@@ -123,7 +133,13 @@ pub(super) fn read(
             (None, None) => return Err(ImagesError::NotGiven { plan: plan.name.to_string() }),
         };
         if !images.contains_key(image) {
-            images.insert(image.clone(), read_one(path, board)?);
+            let read = read_one(path, board)?;
+            if let Some(Deploy::Command(command)) = &deploy {
+                command.takes(read.image.format.kind()).map_err(|refused| {
+                    ImagesError::NotTakenByFlasher { path: path.to_owned(), refused }
+                })?;
+            }
+            images.insert(image.clone(), read);
         }
     }
     if given.is_some() && !images.contains_key(&None) {

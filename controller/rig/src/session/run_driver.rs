@@ -6,10 +6,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use jig_model::image::Image;
-use jig_model::plan::{ActionKind, Plan};
+use jig_model::plan::{ActionKind, Plan, PowerOp};
 use jig_model::profile::{BoardProfile, DeployMethod};
-use jig_model::rig_file::{MissingPart, Needed};
-use jig_model::{Cause, ConsoleName, Fault, Note, Purpose, RunEvent, Verdict, VerdictKind};
+use jig_model::rig_file::{MissingPart, Needed, Place, ResetPart};
+use jig_model::{
+    Cause, ConsoleName, Fault, Note, PlaceName, Purpose, RunEvent, Verdict, VerdictKind,
+};
 use tracing::Instrument as _;
 
 use super::dut::{Attempted, Dut, Images, PlannedAttempt};
@@ -59,6 +61,16 @@ pub enum SessionError {
     /// The place lacks a part that the plan needs.
     #[error(transparent)]
     Missing(#[from] MissingPart),
+    /// The plan resets a board that has no power.
+    #[error(
+        "plan {plan} resets the board of {place} while its power is off, as it is at the start"
+    )]
+    ResetsUnpowered {
+        /// The plan.
+        plan: String,
+        /// The place.
+        place: PlaceName,
+    },
     /// The run's directory cannot be written.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -69,7 +81,7 @@ impl SessionError {
     pub fn fault(&self) -> Fault {
         match self {
             Self::Images(error) => error.fault(),
-            Self::Unfit { .. } | Self::Missing(_) => Fault::Profile,
+            Self::Unfit { .. } | Self::ResetsUnpowered { .. } | Self::Missing(_) => Fault::Profile,
             Self::Store(error) => error.fault(),
         }
     }
@@ -93,6 +105,7 @@ pub async fn run(
     let SessionRequest { plan, image, repeat, max_recoveries } = request;
     check_requirements(&plan, &spec.profile)?;
     check_parts(&plan, &spec)?;
+    check_power(&plan, &spec.place)?;
     let max_recoveries = max_recoveries.unwrap_or(spec.profile.recovery.max_recoveries);
     let look = Preflight::begin(environment.lab, &spec.place.name, max_recoveries > 0);
     let given = image.as_deref();
@@ -360,6 +373,28 @@ fn check_parts(plan: &Plan, spec: &DutSpec<'_>) -> Result<(), MissingPart> {
             _ => continue,
         };
         place.needs(needed, board, &by)?;
+    }
+    Ok(())
+}
+
+/// Checks that a board whose reset needs power has some at each reset: an attempt begins with the power
+/// off. A line, an outlet or a program resets a board whatever has given it power.
+fn check_power(plan: &Plan, place: &Place) -> Result<(), SessionError> {
+    if !place.is_emulated() && place.reset_part() != Some(ResetPart::Probe) {
+        return Ok(());
+    }
+    let steps = plan.stages.iter().flat_map(|stage| &stage.steps);
+    let actions = steps.flat_map(|step| &step.behaviors).flat_map(|behavior| &behavior.actions);
+    let mut on = false;
+    for action in actions {
+        match action.kind {
+            ActionKind::Power { op } => on = op != PowerOp::Off,
+            ActionKind::Reset if !on => {
+                let (plan, place) = (plan.name.to_string(), place.name.clone());
+                return Err(SessionError::ResetsUnpowered { plan, place });
+            }
+            _ => {}
+        }
     }
     Ok(())
 }

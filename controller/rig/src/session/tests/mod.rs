@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use jig_model::protocol::{Host, ProcessLedger};
-use jig_model::{Cause, ConsoleName, RunEvent, RunId, VerdictKind};
+use jig_model::{Cause, ConsoleName, Fault, RunEvent, RunId, VerdictKind};
 
 use super::{DutSpec, NoLabServices, Observer, RunEnvironment, SessionError, SessionRequest, run};
 use crate::attempt::fake::{self, Beat, GREEN, RED, parse, plan, print};
@@ -132,4 +132,20 @@ async fn what_does_not_fit_is_refused_before_anything_is_recorded() {
     assert!(error.to_string().contains("the board lacks x"), "{error}");
     let error = made(vec![], &plan("{ deploy = true }"), 1, None).await.unwrap_err();
     assert!(error.to_string().contains("--image"), "{error}");
+}
+
+#[tokio::test]
+async fn a_reset_without_power_is_refused_before_the_run_begins() {
+    for actions in [
+        "{ reset = true }, { wait_for_results = true }",
+        "{ power = 'on' }, { power = 'off' }, { reset = true }, { wait_for_results = true }",
+    ] {
+        let refused = made(vec![vec![print(GREEN)]], &plan(actions), 1, None).await.unwrap_err();
+        assert!(matches!(refused, SessionError::ResetsUnpowered { .. }), "{refused}");
+        assert_eq!(refused.fault(), Fault::Profile);
+        assert!(refused.to_string().contains("while its power is off"), "{refused}");
+    }
+    let powered = "{ power = 'on' }, { reset = true }, { wait_for_results = true }";
+    let made = made(vec![vec![print(GREEN)], vec![print(GREEN)]], &plan(powered), 1, None).await;
+    assert!(made.is_ok(), "{}", made.unwrap_err());
 }
