@@ -69,7 +69,8 @@ pub use self::views::{
     AccessList, AttachedDevices, AuditPage, BoardList, BrokenRecord, CandidateBoard, CurrentRun,
     FoundRun, HealthList, HeldLease, ListedAccess, ListedHealth, ListedPlace, ListedProbe,
     ListedProfile, PlacePast, PlaceView, ProfileSheet, RecordTrouble, RigQuery, RigSnapshot,
-    RigView, RigViewError, RunPage, RunStanding, RunSummary, SheetLine, SnapshotReader, look,
+    RigSource, RigView, RigViewError, RunPage, RunStanding, RunSummary, SheetLine, SnapshotReader,
+    look, look_at,
 };
 
 /// The rig of this host. Cheap to clone.

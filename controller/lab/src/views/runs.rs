@@ -7,8 +7,7 @@ use jig_model::{BoardId, Cause, PlaceName, RunId, VerdictKind, chain};
 use jig_rig::store::{PlanRecord, RunEntry, RunState, RunStore, StoreError, lost_runs};
 use serde::{Deserialize, Serialize};
 
-use super::RigViewError;
-use crate::{Catalogue, LabConfig};
+use super::{RigSource, RigViewError};
 
 /// Length of a page in bytes of JSON, at which it ends: half of what a message may hold.
 const PAGE: usize = 1 << 20;
@@ -105,10 +104,10 @@ pub struct FoundRun {
 
 /// Names the folder of runs. Where a caller named it, what the rig file says does not matter, nor
 /// whether it is right.
-pub(super) fn store(config: &LabConfig) -> Result<RunStore, RigViewError> {
-    Ok(RunStore::new(match &config.runs {
+pub(super) fn store(rig: &RigSource) -> Result<RunStore, RigViewError> {
+    Ok(RunStore::new(match &rig.config.runs {
         Some(folder) => folder.clone(),
-        None => Catalogue::load(config)?.runs_dir(),
+        None => rig.catalogue()?.runs_dir(),
     }))
 }
 
