@@ -1,5 +1,6 @@
 //! The socket of a rig's host, for callers of the same host.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -16,8 +17,10 @@ use tokio::time::sleep;
 
 use super::{RigHost, serve};
 
-/// Most callers at a time; further ones are hung up on.
+/// Most callers at a time, and most of one user, who so leaves room for the others; further ones are
+/// hung up on, and come again.
 const MOST_CALLERS: usize = 256;
+const MOST_OF_USER: usize = 192;
 
 /// Pause when the system has no descriptor left for another caller.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -64,8 +67,15 @@ impl RpcListener {
     /// the permissions of the socket let connect, where they admit others.
     pub async fn run(&self, host: Arc<RigHost>) {
         let mut callers = JoinSet::new();
+        let mut of_user = BTreeMap::<u32, usize>::new();
+        // Told once for as long as it lasts: thousands of callers fill no log.
+        let mut is_full = false;
         loop {
-            while callers.try_join_next().is_some() {}
+            while let Some(ended) = callers.try_join_next() {
+                if let Some(count) = ended.ok().and_then(|uid| of_user.get_mut(&uid)) {
+                    *count = count.saturating_sub(1);
+                }
+            }
             let stream = match self.listener.accept().await {
                 Ok((stream, _)) => stream,
                 Err(error) => {
@@ -74,20 +84,27 @@ impl RpcListener {
                     continue;
                 }
             };
-            let Some(identity) = identity_of(&stream, self.access) else {
+            let Some((uid, identity)) = identity_of(&stream, self.access) else {
                 tracing::warn!("a caller of another user was turned away");
                 continue;
             };
-            if callers.len() >= MOST_CALLERS {
-                tracing::warn!("too many callers: one was hung up on");
+            let count = of_user.entry(uid).or_default();
+            if callers.len() >= MOST_CALLERS || *count >= MOST_OF_USER {
+                if !is_full {
+                    tracing::warn!(%identity, "too many callers: further ones are hung up on");
+                }
+                is_full = true;
                 continue;
             }
+            is_full = false;
+            *count += 1;
             let host = Arc::clone(&host);
             callers.spawn(async move {
                 let (from, to) = stream.into_split();
                 if let Err(error) = serve(host, identity, from, to).await {
                     tracing::warn!(error = chain(&error), "a caller was cut off");
                 }
+                uid
             });
         }
     }
@@ -124,10 +141,10 @@ impl Drop for RpcListener {
 }
 
 /// Names the user at the other end; none for a user who is not admitted.
-fn identity_of(stream: &UnixStream, access: SocketAccess) -> Option<Identity> {
+fn identity_of(stream: &UnixStream, access: SocketAccess) -> Option<(u32, Identity)> {
     let peer = Uid::from_raw(stream.peer_cred().ok()?.uid());
     if peer != geteuid() && !peer.is_root() && !access.admits_others() {
         return None;
     }
-    Some(of_uid(peer))
+    Some((peer.as_raw(), of_uid(peer)))
 }
