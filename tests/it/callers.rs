@@ -5,6 +5,7 @@ use std::fs;
 use std::io::Write as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
+use std::time::Instant;
 
 use nix::unistd::Pid;
 
@@ -33,7 +34,7 @@ fn memory_kib(pid: Pid) -> u64 {
 
 #[test]
 fn ten_thousand_connections_shut_no_caller_out() {
-    let hosts = TwoHosts::new();
+    let (hosts, began) = (TwoHosts::new(), Instant::now());
     let (socket, pid) = (hosts.socket(), service(&hosts));
     hosts.run(&["boards"]).says(0, &[]);
     let before = descriptors(pid);
@@ -59,7 +60,9 @@ fn ten_thousand_connections_shut_no_caller_out() {
     assert!(memory_kib(pid) < 400 << 10, "{} KiB", memory_kib(pid));
     let log = fs::read_to_string(hosts.rig.path("keeper.txt")).unwrap();
     let full = log.lines().filter(|line| line.contains("too many callers")).count();
-    assert!((1..=2 * ALL / WAVE).contains(&full), "{full} lines: {log:.2000}");
+    // Told once a minute.
+    let most = 1 + began.elapsed().as_secs() / 60;
+    assert!((1..=most).contains(&(full as u64)), "{full} lines, {most} at most");
 }
 
 #[test]

@@ -154,25 +154,25 @@ struct PassedOutput {
 
 impl EventSink for PassedOutput {
     fn event(&self, event: CommandEvent) {
-        match event {
+        let ends = match event {
             CommandEvent::ConsoleAttached { sends: true, .. } => {
                 let attached = self.attached.lock().unwrap_or_else(PoisonError::into_inner).take();
                 let _ = attached.map(|attached| attached.send(()));
+                false
             }
             // The logs of runs, among them that of this one, repeat what was captured.
             CommandEvent::ConsoleLog(ConsoleLogEvent {
                 source: ConsoleLogSource::Captured { .. },
                 item: ConsoleLogItem::Output { bytes },
                 ..
-            }) => {
-                if self.told.try_send(bytes).is_err() {
-                    self.cancel.cancel();
-                }
-            }
+            }) => self.told.try_send(bytes).is_err(),
             CommandEvent::ConsoleAttached { sends: false, .. }
             | CommandEvent::InputLost { .. }
-            | CommandEvent::InputFailed { .. } => self.cancel.cancel(),
-            _ => {}
+            | CommandEvent::InputFailed { .. } => true,
+            _ => false,
+        };
+        if ends {
+            self.cancel.cancel();
         }
     }
 }

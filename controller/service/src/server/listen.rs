@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jig_model::{Identity, chain};
 use jig_rig::identity::of_uid;
@@ -21,6 +21,9 @@ use super::{RigHost, serve};
 /// hung up on, and come again.
 const MOST_CALLERS: usize = 256;
 const MOST_OF_USER: usize = 192;
+
+/// How long it is not told again that there are too many: thousands of them fill no log.
+const TOLD_AGAIN: Duration = Duration::from_secs(60);
 
 /// Pause when the system has no descriptor left for another caller.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -68,8 +71,7 @@ impl RpcListener {
     pub async fn run(&self, host: Arc<RigHost>) {
         let mut callers = JoinSet::new();
         let mut of_user = BTreeMap::<u32, usize>::new();
-        // Told once for as long as it lasts: thousands of callers fill no log.
-        let mut is_full = false;
+        let mut told: Option<Instant> = None;
         loop {
             while let Some(ended) = callers.try_join_next() {
                 if let Some(count) = ended.ok().and_then(|uid| of_user.get_mut(&uid)) {
@@ -90,13 +92,12 @@ impl RpcListener {
             };
             let count = of_user.entry(uid).or_default();
             if callers.len() >= MOST_CALLERS || *count >= MOST_OF_USER {
-                if !is_full {
+                if told.is_none_or(|told| told.elapsed() >= TOLD_AGAIN) {
                     tracing::warn!(%identity, "too many callers: further ones are hung up on");
+                    told = Some(Instant::now());
                 }
-                is_full = true;
                 continue;
             }
-            is_full = false;
             *count += 1;
             let host = Arc::clone(&host);
             callers.spawn(async move {
