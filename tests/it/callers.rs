@@ -77,7 +77,7 @@ fn a_socket_without_a_service_is_named_with_what_to_do() {
         for verb in
             [&["boards"][..], &["run", "-b", "microbit"], &["lease", "ls"], &["top", "--once"]]
         {
-            let ran = workshop.run(&[&["--rig", &rig], verb].concat());
+            let ran = workshop.run([&["--rig", &rig], verb].concat());
             ran.says(75, &[&path.display().to_string(), "jig serve"]);
             assert_eq!(ran.out(), "", "{ran}");
         }
