@@ -69,8 +69,7 @@ pub use self::views::{
     AccessList, AttachedDevices, AuditPage, BoardList, BrokenRecord, CandidateBoard, CurrentRun,
     FoundRun, HealthList, HeldLease, ListedAccess, ListedHealth, ListedPlace, ListedProbe,
     ListedProfile, PlacePast, PlaceView, ProfileSheet, RecordTrouble, RigQuery, RigSnapshot,
-    RigSource, RigView, RigViewError, RunPage, RunStanding, RunSummary, SheetLine, SnapshotReader,
-    look, look_at,
+    RigView, RigViewError, RunPage, RunStanding, RunSummary, SheetLine, SnapshotReader, look,
 };
 
 /// The rig of this host. Cheap to clone.

@@ -7,7 +7,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use jig_drivers::discover::Roots;
-use jig_lab::{AttachedDevices, RigQuery, RigSource, RigView};
+use jig_lab::{AttachedDevices, RigQuery, RigView};
 use jig_model::{Fault, exit};
 use serde_json::json;
 
@@ -70,8 +70,7 @@ fn attached(common: &Common, args: &DiscoverArgs) -> Result<AttachedDevices, Fai
         };
     }
     let roots = Roots { sysfs: args.sysfs.clone(), dev: args.dev.clone() };
-    let rig = RigSource::new(common.own_lab(), None);
-    let looked = runtime()?.block_on(AttachedDevices::at(&roots, &rig));
+    let looked = runtime()?.block_on(AttachedDevices::at(&roots, &common.own_lab()));
     Ok(looked?)
 }
 

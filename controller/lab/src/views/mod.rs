@@ -19,8 +19,6 @@ mod probes;
 mod profile;
 mod runs;
 
-use std::sync::Arc;
-
 use jiff::Timestamp;
 use jig_model::access::AccessRight;
 use jig_model::{BoardId, IdentityName, PlaceName, RunId};
@@ -37,7 +35,7 @@ pub use self::places::{CurrentRun, HeldLease, PlaceView, RigSnapshot, SnapshotRe
 pub use self::probes::ListedProbe;
 pub use self::profile::{ProfileSheet, SheetLine};
 pub use self::runs::{BrokenRecord, FoundRun, RecordTrouble, RunPage, RunStanding, RunSummary};
-use crate::{Catalogue, CatalogueError, LabConfig};
+use crate::{Catalogue, LabConfig};
 
 /// What is asked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -131,70 +129,43 @@ pub enum RigView {
     AuditChain(AuditChain),
 }
 
-/// Where a rig is described, and what a process that answers many queries has read of it just now.
-#[derive(Debug, Clone)]
-pub struct RigSource {
-    config: LabConfig,
-    read: Option<Arc<Catalogue>>,
-}
-
-impl RigSource {
-    /// Says where a rig is described; `read` is what was read of it for the same user.
-    pub fn new(config: LabConfig, read: Option<Arc<Catalogue>>) -> Self {
-        Self { config, read }
-    }
-
-    fn catalogue(&self) -> Result<Arc<Catalogue>, CatalogueError> {
-        match &self.read {
-            Some(read) => Ok(Arc::clone(read)),
-            None => Catalogue::load(&self.config).map(Arc::new),
-        }
-    }
-}
-
 /// Looks at the rig that is described by `config`. Waits for the disk.
 ///
 /// # Errors
 /// A file cannot be read, or what is asked for is not there.
 pub async fn look(config: &LabConfig, query: &RigQuery) -> Result<RigView, RigViewError> {
-    look_at(&RigSource::new(config.clone(), None), query).await
-}
-
-/// Looks at a rig. Waits for the disk.
-///
-/// # Errors
-/// As [`look`].
-pub async fn look_at(rig: &RigSource, query: &RigQuery) -> Result<RigView, RigViewError> {
     Ok(match query {
-        RigQuery::Boards => RigView::Boards(BoardList::of(&*rig.catalogue()?)),
+        RigQuery::Boards => RigView::Boards(BoardList::of(&Catalogue::load(config)?)),
         RigQuery::Health { place, history } => {
-            let catalogue = rig.catalogue()?;
+            let catalogue = Catalogue::load(config)?;
             RigView::Health(HealthList::of(&catalogue, place.as_ref(), *history)?)
         }
-        RigQuery::Probes => RigView::Probes(probes::list(&*rig.catalogue()?).await?),
-        RigQuery::Attached => RigView::Attached(attached::look_around(rig).await?),
+        RigQuery::Probes => RigView::Probes(probes::list(&Catalogue::load(config)?).await?),
+        RigQuery::Attached => RigView::Attached(attached::look_around(config).await?),
         RigQuery::Runs { before } => {
-            RigView::Runs(RunPage::of(&runs::store(rig)?, before.as_ref())?)
+            RigView::Runs(RunPage::of(&runs::store(config)?, before.as_ref())?)
         }
-        RigQuery::Run { wanted } => RigView::Run(FoundRun::find(&runs::store(rig)?, wanted)?),
-        RigQuery::Places => RigView::Places(SnapshotReader::default().read(&*rig.catalogue()?)),
+        RigQuery::Run { wanted } => RigView::Run(FoundRun::find(&runs::store(config)?, wanted)?),
+        RigQuery::Places => {
+            RigView::Places(SnapshotReader::default().read(&Catalogue::load(config)?))
+        }
         RigQuery::Tail { place } => {
-            RigView::Tail(SnapshotReader::default().console(&*rig.catalogue()?, place))
+            RigView::Tail(SnapshotReader::default().console(&Catalogue::load(config)?, place))
         }
         RigQuery::Profile { board } => {
-            RigView::Profile(ProfileSheet::of(&*rig.catalogue()?.profile(board)?))
+            RigView::Profile(ProfileSheet::of(&*Catalogue::load(config)?.profile(board)?))
         }
         RigQuery::Access { identity, place, right } => {
-            let catalogue = rig.catalogue()?;
+            let catalogue = Catalogue::load(config)?;
             let (identity, place) = (identity.as_ref(), place.as_ref());
             RigView::Access(AccessList::of(&catalogue, identity, place, *right)?)
         }
         RigQuery::Audit { since, skip } => {
-            let log = rig.catalogue()?.audit_log();
+            let log = Catalogue::load(config)?.audit_log();
             RigView::Audit(AuditPage::of(&log, *since, *skip)?)
         }
         RigQuery::AuditChain { contains } => {
-            let log = rig.catalogue()?.audit_log();
+            let log = Catalogue::load(config)?.audit_log();
             RigView::AuditChain(log.verify(contains.as_deref())?)
         }
     })

@@ -7,7 +7,8 @@ use jig_model::{BoardId, Cause, PlaceName, RunId, VerdictKind, chain};
 use jig_rig::store::{PlanRecord, RunEntry, RunState, RunStore, StoreError, lost_runs};
 use serde::{Deserialize, Serialize};
 
-use super::{RigSource, RigViewError};
+use super::RigViewError;
+use crate::{Catalogue, LabConfig};
 
 /// Length of a page in bytes of JSON, at which it ends: half of what a message may hold.
 const PAGE: usize = 1 << 20;
@@ -104,10 +105,10 @@ pub struct FoundRun {
 
 /// Names the folder of runs. Where a caller named it, what the rig file says does not matter, nor
 /// whether it is right.
-pub(super) fn store(rig: &RigSource) -> Result<RunStore, RigViewError> {
-    Ok(RunStore::new(match &rig.config.runs {
+pub(super) fn store(config: &LabConfig) -> Result<RunStore, RigViewError> {
+    Ok(RunStore::new(match &config.runs {
         Some(folder) => folder.clone(),
-        None => rig.catalogue()?.runs_dir(),
+        None => Catalogue::load(config)?.runs_dir(),
     }))
 }
 

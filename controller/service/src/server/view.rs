@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use jig_lab::{RigQuery, RigSource, RigView, look_at};
+use jig_lab::{RigQuery, RigView, look};
 use jig_model::Fault;
 use tokio::runtime::Handle;
 
@@ -18,9 +18,7 @@ pub(super) async fn view(
 ) -> Result<RigView, RequestError> {
     let (host, gate, runtime) = (Arc::clone(host), Arc::clone(gate), Handle::current());
     let seen = tokio::task::spawn_blocking(move || {
-        // What the gate has read of the rig is as new as what it has decided by.
-        let rig = RigSource::new(gate.config(), gate.catalogue().ok());
-        let seen = runtime.block_on(look_at(&rig, &query));
+        let seen = runtime.block_on(look(&gate.config(), &query));
         let seen = seen.map_err(|error| RequestError::of_refusal((host.refuse)(error)))?;
         gate.filtered(seen)
     });
