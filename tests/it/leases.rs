@@ -152,6 +152,67 @@ fn a_shell_has_its_place_and_gives_it_back() {
 }
 
 #[test]
+fn a_shell_goes_on_with_the_lease_that_its_user_has() {
+    let rig = SharedRig::new();
+    let jig = env!("CARGO_BIN_EXE_jig");
+    let within = format!("echo $JIG_BOARD $JIG_LEASE; {jig} lease ls --json; exit 7");
+    for (call, key) in
+        [(SharedRig::user as fn(&SharedRig, &[&str]) -> Command, "unix:"), (SharedRig::ci, "ci")]
+    {
+        let asked = ran(&mut call(&rig, &["lease", "acquire", "-b", "bench-1", "--json"])).unwrap();
+        let had = asked.says(0, &[]).json().unwrap()["id"].as_str().unwrap().to_owned();
+        let shell = |need: &str| {
+            let shell = ["shell", "-b", need, "--", "sh", "-c", &within];
+            let shell = ran(&mut call(&rig, &shell)).unwrap();
+            let out = shell.says(7, &[]).out();
+            let (first, list) = out.split_once('\n').unwrap();
+            (first.to_owned(), serde_json::from_str::<Value>(list).unwrap())
+        };
+        let (first, list) = shell("bench-1");
+        assert_eq!(first, format!("bench-1 {had}"));
+        assert_eq!(list["queue"], serde_json::json!([]), "{list}");
+        // The user has it still.
+        let owner = rig.holder(0);
+        assert!(owner.as_str().unwrap().starts_with(key), "{owner}");
+        // Where another place is free, that one is meant.
+        let (first, list) = shell("board=microbit");
+        assert!(first.starts_with("bench-2 ") && !first.contains(&had), "{first}");
+        assert_eq!(list["places"][1]["lease"]["by_id"], true);
+        assert_eq!(rig.holder(1), Value::Null);
+        // One that is named is used wherever it fits; one that has ended is no right.
+        let named = |need: &str, within: &str| {
+            let mut shell =
+                call(&rig, &["shell", "-b", need, "--lease", &had, "--", "sh", "-c", within]);
+            ran(&mut shell).unwrap()
+        };
+        let out = named("board=microbit", "echo $JIG_LEASE").says(0, &[]).out();
+        assert_eq!(out.trim(), had);
+        let out = named("bench-2", "echo $JIG_LEASE").says(0, &[]).out();
+        assert_ne!(out.trim(), had);
+        ran(&mut call(&rig, &["lease", "release", &had])).unwrap().says(0, &[]);
+        named("bench-1", "true").says(75, &["has ended", "leave --lease"]);
+    }
+    // One that other commands have to name is not taken for another terminal of the user.
+    let by_id = ["lease", "acquire", "-b", "bench-1", "--by-id"];
+    rig.by_user(&by_id).says(0, &[]);
+    rig.by_user(&["shell", "-b", "bench-1", "--", "true"])
+        .says(75, &["position 1", "jig lease ls"]);
+    assert_eq!(rig.list()["queue"], serde_json::json!([]));
+    rig.by_user(&["lease", "release", "bench-1"]).says(0, &[]);
+    // It lasts as long as the shell, and the user has it behind that.
+    rig.by_user(&["lease", "acquire", "-b", "bench-1", "--ttl", "20s"]).says(0, &[]);
+    let until_of = || -> Option<jiff::Timestamp> {
+        rig.list()["places"][0]["lease"]["state"]["until"].as_str()?.parse().ok()
+    };
+    let first = until_of().unwrap();
+    let shell = Started::of(&mut rig.user(&["shell", "-b", "bench-1", "--", "sleep", "600"]));
+    until("the lease ends later", || (until_of()? > first).then_some(()));
+    shell.signal(Signal::SIGTERM);
+    assert_ne!(shell.finish().code(), 0);
+    assert!(until_of().is_some());
+}
+
+#[test]
 fn a_command_is_stopped_when_its_lease_is_taken() {
     let _slot = Slot::take();
     let rig = SharedRig::new();

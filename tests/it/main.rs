@@ -14,6 +14,7 @@
 mod access;
 mod bad_input;
 mod board;
+mod callers;
 mod capture_service;
 mod chip_verbs;
 mod chips;

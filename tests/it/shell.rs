@@ -7,10 +7,11 @@ use std::process::{Command, Stdio};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
+use crate::hold::Session;
 use crate::linux::image_sets;
 use crate::served::first_line;
 use crate::sshd::Sshd;
-use crate::workshop::{DEADLINE, Ran, Slot, Started, Workshop, ran};
+use crate::workshop::{DEADLINE, Ran, Slot, Started, Workshop, ran, until};
 
 /// This host as a board: an SSH server on the loopback interface.
 struct Computer {
@@ -306,24 +307,78 @@ fn an_emulated_board_is_booted_for_a_command() {
     assert!(workshop.processes().is_empty(), "{:?}", workshop.processes());
 }
 
-#[test]
-fn commands_do_not_run_beside_a_board_that_is_held() {
-    let _slot = Slot::take();
-    let workshop = Workshop::new();
+/// Holds the emulated board; returns its holder, whose events may not be lost.
+fn held(workshop: &Workshop) -> (Started, impl Sized) {
     let mut hold = workshop.jig(["--json", "hold", "-b", "arm64-virt"]);
     hold.env("JIG_IMAGES", image_sets()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut holder = Started::of(&mut hold);
-    let (line, _events) = first_line(&mut holder);
+    let (line, events) = first_line(&mut holder);
     assert!(line.contains("arm64-virt"), "{line}: {}", holder.finish());
-    // The held board is the one that is meant, and not another that is booted for the command.
-    let refused = workshop.run(["exec", "-b", "arm64-virt", "--", "true"]);
-    refused.says(2, &["held by another process", "jig console -b arm64-virt"]);
+    (holder, events)
+}
+
+#[test]
+fn commands_reach_the_board_that_is_held() {
+    let _slot = Slot::take();
+    let workshop = Workshop::new();
+    let (holder, _events) = held(&workshop);
+    let exec = |via: &str, script: &str| {
+        let exec = ["exec", "-b", "arm64-virt", "--via", via, "--timeout", "240s", "--"];
+        workshop.run([&exec[..], &["sh", "-c", script]].concat())
+    };
+    // Each way sees what the other one has done, so both are at one board.
+    let ran = exec("ssh", "echo one >/tmp/mark; echo two; exit 5");
+    assert_eq!((ran.code(), ran.out().trim()), (5, "two"), "{ran}");
+    let ran = exec("serial", "cat /tmp/mark; exit 6");
+    assert_eq!((ran.code(), ran.out().trim()), (6, "one"), "{ran}");
     workshop.write("file", "content");
-    let refused = workshop.run(["cp", "-b", "arm64-virt", "file", ":/tmp/"]);
-    refused.says(2, &["held by another process"]);
+    workshop.run(["cp", "-b", "arm64-virt", "file", ":/tmp/"]).says(0, &["sha256"]);
+    workshop.run(["cp", "-b", "arm64-virt", "--via", "serial", ":/tmp/file", "back"]).says(0, &[]);
+    assert_eq!(fs::read_to_string(workshop.path("back")).unwrap(), "content");
+    // A terminal that sends keeps the serial console, and no other way.
+    let mut terminal = Session::begin(&mut workshop.jig(["console", "-b", "arm64-virt"]));
+    terminal.send(b"echo $((6*7))\n");
+    terminal.expect("42");
+    exec("serial", "true").says(75, &["is held", "--via ssh"]);
+    exec("ssh", "true").says(0, &[]);
+    terminal.hang_up().says(0, &[]);
+    exec("serial", "true").says(0, &[]);
+    // A reset is one of the same board, whose server is waited for.
+    workshop.run(["reset", "-b", "arm64-virt"]).says(0, &[]);
+    exec("ssh", "test ! -e /tmp/mark").says(0, &[]);
+    // No board is booted in place of one that is off.
+    let emulators = workshop.emulators();
+    let [emulator] = &emulators[..] else { panic!("one board: {emulators:?}") };
+    nix::sys::signal::kill(*emulator, Signal::SIGKILL).unwrap();
+    until("the board is off", || {
+        let ran = exec("ssh", "true");
+        (ran.code() == 1 && ran.err().contains("jig reset -b arm64-virt")).then_some(())
+    });
+    assert!(workshop.emulators().is_empty());
     holder.signal(Signal::SIGINT);
     holder.finish().says(0, &[]);
     workshop.nothing_lives(DEADLINE).unwrap();
+}
+
+#[test]
+fn a_command_that_nobody_waits_for_ends_on_the_target() {
+    let computer = Computer::new();
+    let workshop = &computer.workshop;
+    // The caller gives up, and the caller is killed.
+    for signal in [Signal::SIGINT, Signal::SIGKILL] {
+        let file = workshop.path(signal.as_str());
+        let script = format!("echo $$ >{}; sleep 600", file.display());
+        let mut exec = workshop.jig(["exec", "-b", "pc", "--", "sh", "-c", &script]);
+        let caller = Started::of(exec.stdout(Stdio::piped()).stderr(Stdio::piped()));
+        let pid = until("the command runs", || {
+            let text = fs::read_to_string(&file).ok().filter(|text| text.ends_with('\n'))?;
+            Some(text.trim().to_owned())
+        });
+        caller.signal(signal);
+        assert_ne!(caller.finish().code(), 0);
+        let process = PathBuf::from(format!("/proc/{pid}/comm"));
+        until("the command ends", || (!process.exists()).then_some(()));
+    }
 }
 
 /// The password of the user that a test gives the emulated board; its hash by `openssl passwd -1`.

@@ -61,9 +61,20 @@ impl Common {
     pub(crate) fn lab(&self) -> Result<LabConfig, Failure> {
         match &self.rig {
             None | Some(RigName::File(_)) => Ok(self.own_lab()),
-            Some(RigName::Socket(_) | RigName::Ssh(_)) => {
+            Some(there @ (RigName::Socket(_) | RigName::Ssh(_))) => {
                 let words = "this verb works on the rig of this host, not on one elsewhere";
-                Err(Failure::new(Fault::Usage, words).help("run it at the rig's host"))
+                let way = match there {
+                    RigName::Ssh(target) => {
+                        let port = target.port().map(|port| format!("-p {port} "));
+                        let user = target.user().map(|user| format!("{user}@"));
+                        let (port, user) = (port.unwrap_or_default(), user.unwrap_or_default());
+                        format!(": ssh {port}{user}{}", target.host())
+                    }
+                    RigName::Socket(_) | RigName::File(_) => String::new(),
+                };
+                Err(Failure::new(Fault::Usage, words).help(format!(
+                    "run it at the rig's host{way}; for this host leave out --rig and JIG_RIG"
+                )))
             }
         }
     }

@@ -11,7 +11,7 @@ use jig_model::{ConsoleName, Fault, PlaceName};
 use jig_rig::identity::own_identity;
 use jig_rig::store::host_name;
 use jig_rig::workflow::CancelToken;
-use jig_service::client::{Connect, Connected, GoesOn, RemoteRig, RemoteRigError};
+use jig_service::client::{CallError, Connect, Connected, GoesOn, RemoteRig, RemoteRigError};
 use jig_service::protocol::{DescribePlace, OrderLease, PlaceAnswer};
 use jig_service::server::{RigHost, serve};
 use tokio::io::{duplex, split};
@@ -184,6 +184,9 @@ impl From<RemoteRigError> for Failure {
                         "the run goes on at the rig; its output: jig runs attach {run}"
                     )),
                     RemoteRigError::Gone { what: GoesOn::Nothing, .. } => failure,
+                    RemoteRigError::Call(CallError::Lost(_)) => failure.help(
+                        "try again; the log of the rig's host says why it hangs up: journalctl -u jig",
+                    ),
                     RemoteRigError::Unknown { host, .. } => failure.help(format!(
                         "install jig {} at {host}; verbs that work on a board, such as run and test, \
                          work as it is",
@@ -255,6 +258,31 @@ impl Connect for OwnConnect {
 
 fn unreachable(socket: &Path, error: &std::io::Error) -> Refusal {
     let message = format!("cannot connect to {}: {}", socket.display(), chain(error));
-    let help = Some("start `jig serve`, which names its socket".to_owned());
+    let help = Some(match error.kind() {
+        std::io::ErrorKind::PermissionDenied => {
+            "another user serves this rig; one who may let you \
+            in starts it with a group of yours: jig serve --socket-mode 660 --socket-group GROUP"
+        }
+        _ => "start `jig serve`, which names its socket",
+    });
+    let help = help.map(str::to_owned);
     Refusal { fault: Fault::Lab, message, help, problems: Vec::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn a_socket_of_another_user_is_not_started_again_but_asked_for() {
+        let of = |kind: io::ErrorKind| unreachable(Path::new("/run/r.sock"), &kind.into());
+        let denied = of(io::ErrorKind::PermissionDenied);
+        assert_eq!(denied.fault, Fault::Lab);
+        assert!(denied.message.contains("/run/r.sock: permission denied"), "{denied:?}");
+        assert!(denied.help.as_deref().unwrap().contains("--socket-group"), "{denied:?}");
+        let absent = of(io::ErrorKind::NotFound);
+        assert!(absent.help.as_deref().unwrap().starts_with("start `jig serve`"), "{absent:?}");
+    }
 }

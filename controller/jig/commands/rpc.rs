@@ -50,5 +50,6 @@ pub(crate) fn rig_host(common: &Common) -> Result<RigHost, Failure> {
         name: host_name(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         refuse: |error| Failure::from(error).into(),
+        refuse_lease: |error| Failure::from(error).into(),
     })
 }

@@ -232,9 +232,9 @@ impl From<HoldError> for Failure {
                 "is it another version of jig? end it, and hold the board with this one: jig hold -b \
                  {place}"
             )),
-            HoldError::NoShell(place) => failure.help(format!(
-                "its console takes commands: jig console -b {place}; or end `jig hold`, and a board is \
-                 booted for the command"
+            HoldError::ConsoleTaken { place, .. } => failure.help(format!(
+                "end that terminal, or command the board over SSH if it has it: jig exec -b {place} \
+                 --via ssh -- COMMAND"
             )),
             HoldError::Gone(place) => {
                 failure.help(format!("hold the board again: jig hold -b {place}"))

@@ -16,7 +16,9 @@ impl From<LeaseError> for Failure {
                      shows it"
                 )),
             LeaseError::NotInTime { .. } => {
-                failure.help("wait longer with --wait, or see who has what: jig lease ls")
+                failure.help(
+                    "wait for longer: jig lease acquire -b PLACE --wait 30m; who has what: jig lease ls",
+                )
             }
             LeaseError::NoPlace(_) => failure.help("`jig lease ls` lists the places"),
             LeaseError::OutOfService(places) => match &places[..] {
@@ -31,7 +33,10 @@ impl From<LeaseError> for Failure {
             LeaseError::Elsewhere { place, .. } => {
                 failure.help(format!("use -b {place}, or leave --lease and JIG_LEASE out"))
             }
-            LeaseError::NotYours { .. } | LeaseError::NoneHere(_) | LeaseError::NotLeased(_) => {
+            LeaseError::NotYours { .. }
+            | LeaseError::NoneHere(_)
+            | LeaseError::NoneThere(_)
+            | LeaseError::NotLeased(_) => {
                 failure.help("`jig lease ls` shows whose it is")
             }
             LeaseError::QueueFull => failure.help("release leases that nothing waits for"),

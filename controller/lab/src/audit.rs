@@ -129,7 +129,7 @@ impl Catalogue {
             LeaseOrder::Extend { of, .. } => ("lease-extend", None, format!("{of:?}")),
             LeaseOrder::Release(of) => ("lease-release", None, format!("{of:?}")),
             LeaseOrder::Steal { place, .. } => ("lease-steal", Some(place.clone()), String::new()),
-            LeaseOrder::Poll(_) | LeaseOrder::Renew { .. } => {
+            LeaseOrder::Poll(_) | LeaseOrder::Renew { .. } | LeaseOrder::Own { .. } => {
                 return Ok(self.answer_lease(order)?);
             }
             LeaseOrder::List => return Ok(self.visible(self.answer_lease(order)?)),
@@ -187,6 +187,7 @@ impl Catalogue {
             | LeaseOrder::Renew { .. }
             | LeaseOrder::Extend { .. }
             | LeaseOrder::Release(_)
+            | LeaseOrder::Own { .. }
             | LeaseOrder::List => Ok("it is the user's own".to_owned()),
         }
     }

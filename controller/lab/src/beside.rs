@@ -80,11 +80,13 @@ pub(crate) struct RigBeside<'l> {
     /// What is the run's for as long as it lasts: its place, those it has moved to, and those
     /// that lose their power with them.
     held: Mutex<Vec<PlaceLock>>,
+    /// Whether the board is one that another process holds.
+    board_of_other: bool,
 }
 
 impl<'l> RigBeside<'l> {
-    pub(crate) fn new(lab: &'l Lab) -> Self {
-        Self { lab, held: Mutex::default() }
+    pub(crate) fn new(lab: &'l Lab, board_of_other: bool) -> Self {
+        Self { lab, held: Mutex::default(), board_of_other }
     }
 
     /// Takes in what is the run's for as long as it lasts.
@@ -176,6 +178,10 @@ impl jig_rig::session::LabServices for RigBeside<'_> {
     }
 
     fn start_checks(&self, place: &PlaceName) -> StartChecks {
+        if self.board_of_other {
+            // Its holder has checked it, and has its ports open.
+            return StartChecks::default();
+        }
         let known = self.lab.catalogue.place(place).ok();
         known.map_or_else(StartChecks::default, |(place, profile)| {
             self.lab.at_start(&place, &profile)

@@ -20,6 +20,7 @@ use jig_model::protocol::{
 use jig_model::rig_file::Place;
 use jig_probe::{EmulatedProbeFactory, ProbeFactory, WatchedEmulator};
 
+use crate::held::HeldParts;
 use crate::{Catalogue, Lab};
 
 /// The parts on a board itself behind its emulator, in the order in which a binding joins them: what
@@ -50,14 +51,19 @@ pub(crate) struct PlaceParts {
     pub(crate) context: PowerContext,
     /// Collects the code that emulated boards execute, if that is wanted.
     pub(crate) code: Option<CodeCollector>,
+    /// What is used of a board that another process holds; none where the place is the run's own.
+    pub(crate) held: Option<HeldParts>,
 }
 
 impl DriverFactory for PlaceParts {
     fn bind(&self, context: BindContext) -> Result<Protocols, DriverError> {
+        let shell = ShellFactory { account: SshAccount::of_process() };
+        if let Some(held) = &self.held {
+            return held.bind(&context, &shell);
+        }
         let (devices, around) = (&self.catalogue.rig.power, self.context.clone());
         let outlets = OutletFactory { devices, context: around };
         let emulator = WatchedEmulator { code: self.code.clone() };
-        let shell = ShellFactory { account: SshAccount::of_process() };
         let inner = board_parts(&emulator).chain([&outlets as &dyn PartFactory]);
         let outer = OUTER_FACTORIES.iter().copied().chain([&shell as &dyn PartFactory]);
         join(&context, inner.chain(outer))
@@ -105,6 +111,6 @@ impl Lab {
     /// Returns what binds the places of a run.
     pub(crate) fn parts(&self) -> PlaceParts {
         let (catalogue, context) = (Arc::clone(&self.catalogue), self.power_context());
-        PlaceParts { catalogue, context, code: None }
+        PlaceParts { catalogue, context, code: None, held: None }
     }
 }

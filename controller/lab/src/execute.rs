@@ -168,7 +168,10 @@ impl Lab {
         cancel: CancelToken,
     ) -> Result<Reply, CommandError> {
         if let Some(holder) = self.holder_of(&command).await? {
-            return Ok(holder.carry_out(command, input, events, cancel).await?);
+            return match command {
+                Command::Shell(shell) => self.shell_of_held(holder, shell, events, cancel).await,
+                command => Ok(holder.carry_out(command, input, events, cancel).await?),
+            };
         }
         Ok(match command {
             Command::Run(run) => {
@@ -202,7 +205,7 @@ impl Lab {
             }
             Command::Shell(shell) => {
                 let here = self.bind(&shell.place)?;
-                let plan = shell_plan(&here, shell);
+                let plan = shell_plan(&here, shell, true);
                 // The user of a command sees that it fails, so the rig is not recovered meanwhile.
                 let options = RunOptions { recoveries: Some(0), ..RunOptions::default() };
                 self.run_with(here, plan, None, options, events, cancel).await?
@@ -248,7 +251,7 @@ impl Lab {
         })
     }
 
-    async fn run_with(
+    pub(crate) async fn run_with(
         &self,
         here: BoundPlace,
         plan: Plan,
@@ -284,13 +287,14 @@ impl Lab {
     }
 }
 
-/// Builds the plan of a command. The board is booted for it where it is emulated, and where its
-/// consoles are captured only from its boot on.
-fn shell_plan(here: &BoundPlace, shell: ShellCommand) -> Plan {
+/// Builds the plan of a command. A board that no process holds (`free`) is booted for it where it is
+/// emulated, and where its consoles are captured only from its boot on.
+pub(crate) fn shell_plan(here: &BoundPlace, shell: ShellCommand, free: bool) -> Plan {
     let ShellCommand { what, via, timeout_ms, .. } = shell;
     let way = here.profile.shell_at(&here.place).and_then(|shell| shell.way(via));
-    let boots =
-        here.place.is_emulated() || (way == Some(ShellWay::Serial) && here.place.starts_boots());
+    let boots = free
+        && (here.place.is_emulated()
+            || (way == Some(ShellWay::Serial) && here.place.starts_boots()));
     let kind = match what {
         ShellTask::Exec { argv } => ActionKind::Exec { argv, exit_code: None, via },
         ShellTask::Upload { from, to, mode } => {

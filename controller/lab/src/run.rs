@@ -150,7 +150,7 @@ impl Lab {
         from: Option<RecoveryStep>,
     ) -> Result<(Vec<Rung>, Duration), RunError> {
         let here = self.bind(place)?;
-        Ok(recovery_rungs(&here.dut_spec(&here.parts), &RigBeside::new(self), from))
+        Ok(recovery_rungs(&here.dut_spec(&here.parts), &RigBeside::new(self, false), from))
     }
 
     /// Does what is recorded as a run, on a place and the rig round it.
@@ -166,7 +166,9 @@ impl Lab {
         ) -> Result<RunRecord, SessionError>,
     ) -> Result<RunReply, RunError> {
         let Setting { mut here, inject, recovers } = setting;
-        let health = self.health_of(&here.place);
+        // The board of another process proves nothing of its place.
+        let held = here.parts.held.is_some();
+        let health = if held { None } else { self.health_of(&here.place) };
         let health = match health {
             Some(store) if !recovers => in_service(store, &here.place)?,
             health => health,
@@ -182,13 +184,14 @@ impl Lab {
         let failing = faults.as_ref().map(|faults| faults.round(&here.parts, by_device));
         let factory: &dyn DriverFactory = &here.parts;
         let factory = failing.as_ref().map_or(factory, |failing| failing as &dyn DriverFactory);
-        let mut spares = self.spares(&here)?;
+        let mut spares = if held { Vec::new() } else { self.spares(&here)? };
         spares.iter_mut().for_each(|spare| spare.parts.code.clone_from(&here.parts.code));
         let spare: Vec<_> = spares.iter().map(|spare| spare.dut_spec(&spare.parts)).collect();
-        let (lab, places) = (RigBeside::new(self), self.catalogue.places());
+        let (lab, places) = (RigBeside::new(self, held), self.catalogue.places());
         // An emulated board is a new one for each run; of a real one there is one. With it go
-        // those that lose their power together with it, in one order for all runs.
-        if !here.place.is_emulated() {
+        // those that lose their power together with it, in one order for all runs. The holder of a
+        // board has its lock.
+        if !here.place.is_emulated() && !held {
             let also = here.outlet.iter().flat_map(|outlet| &outlet.also);
             let mut names: Vec<&PlaceName> = also.chain([&here.place.name]).collect();
             names.sort();

@@ -35,7 +35,7 @@ pub use debug::{
 pub use event::{CommandEvent, EventSink, RttChannelInfo, SweptRun};
 pub use files::CommandFiles;
 pub use hold::HoldCommand;
-pub use holder_order::HolderOrder;
+pub use holder_order::{HeldBoardFacts, HolderOrder};
 pub use line::{LineError, MOST_LINE, VERSION, WorkerLine, to_line};
 pub use reply::{
     CheckReply, EmulatedPowerReply, PowerExplained, PowerReply, RecoveryStepsReply, Refusal, Reply,

@@ -182,8 +182,10 @@ impl SshShell {
         // A POSIX shell joins both itself, and tells of boot and status on standard error.
         let told = self.shell.kind == ShellKind::Sh;
         let mut pipe = self.start(line, program, !told).await?;
-        // The command has no input.
-        let _ = pipe.shutdown().await;
+        // The command has no input. The script ends it where the input of the script ends.
+        if !told {
+            let _ = pipe.shutdown().await;
+        }
         let mut decoder = OutputDecoder::new(self.shell.encoding);
         let output = self.output();
         let mut buf = vec![0; 16 << 10];
@@ -194,6 +196,7 @@ impl SshShell {
             output.write(&decoder.decode(&buf[..count], false)).await;
         }
         output.write(&decoder.decode(&[], true)).await;
+        let _ = pipe.shutdown().await;
         let ScriptEnd { ending, answer } = Self::end(pipe).await;
         match ending {
             SshEnding::Lost(source) => Err(self.lost(program, answer.boot, source).await),
@@ -290,7 +293,7 @@ impl SshShell {
     }
 
     async fn ask_reboot(&mut self) -> Result<(), ShellError> {
-        let line = scripts::exec(self.shell.kind, &self.shell.reboot)?;
+        let line = scripts::exec_detached(self.shell.kind, &self.shell.reboot)?;
         let mut pipe = self.start(line, "the reboot", false).await?;
         let _ = pipe.shutdown().await;
         let mut text = Vec::new();

@@ -22,24 +22,45 @@ const NO_ROOM: i32 = 112;
 const BOOT_TEXT: &str = "cat /proc/sys/kernel/random/boot_id 2>/dev/null || \
                          sysctl -n kern.boottime 2>/dev/null || uptime -s 2>/dev/null";
 
+/// Runs `$1` in a session of its own, in the foreground, so that it ignores no signal. Beside it a process
+/// of the same session reads the input: its end means that nobody waits for the command any more, so the
+/// whole process group is ended. Holds no single quote.
+const IN_SESSION: &str = "exec 3<&0 </dev/null; \
+    ( trap \"\" TERM HUP; cat <&3; kill -TERM 0; sleep 2; kill -KILL 0 ) >/dev/null 2>&1 & w=$!; \
+    exec 3<&-; sh -c \"$1\" 2>&1; s=$?; kill -KILL $w; echo \"jig-status=$s\" >&2; exit $s";
+
 fn sh(script: &str, arguments: &[&str]) -> Result<String, QuoteError> {
     let words = ["sh", "-c", script, "jig"].into_iter().chain(arguments.iter().copied());
     let words: Vec<String> = words.map(str::to_owned).collect();
     command_line(ShellKind::Sh, &words)
 }
 
-/// Returns the line that runs a command.
+/// Returns the line that runs a command. The end of the line's input, before the command has ended by
+/// itself, ends a command of a POSIX shell with all that it has started in its session, where the target
+/// has `setsid`.
 pub(super) fn exec(kind: ShellKind, argv: &[String]) -> Result<String, QuoteError> {
     let line = command_line(kind, argv)?;
     match kind {
-        // A subshell, so that a command such as `exit` does not end the script.
         ShellKind::Sh => sh(
             &format!(
-                "echo \"{BOOT}$({BOOT_TEXT})\" >&2; ( {line}\n) 2>&1 </dev/null; s=$?; \
-                 echo \"{STATUS}$s\" >&2; exit $s"
+                "echo \"{BOOT}$({BOOT_TEXT})\" >&2; \
+                 if command -v setsid >/dev/null 2>&1; then setsid sh -c '{IN_SESSION}' jig \"$1\"; \
+                 else sh -c \"$1\" 2>&1 </dev/null; s=$?; echo \"{STATUS}$s\" >&2; fi; exit $s"
             ),
-            &[],
+            &[&line],
         ),
+        ShellKind::Cmd | ShellKind::PowerShell => Ok(line),
+    }
+}
+
+/// Returns the line that runs a command whatever becomes of the connection.
+pub(super) fn exec_detached(kind: ShellKind, argv: &[String]) -> Result<String, QuoteError> {
+    let line = command_line(kind, argv)?;
+    match kind {
+        // A subshell, so that a command such as `exit` does not end the script.
+        ShellKind::Sh => {
+            sh(&format!("( {line}\n) 2>&1 </dev/null; s=$?; echo \"{STATUS}$s\" >&2; exit $s"), &[])
+        }
         ShellKind::Cmd | ShellKind::PowerShell => Ok(line),
     }
 }

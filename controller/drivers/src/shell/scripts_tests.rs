@@ -1,7 +1,9 @@
 //! The scripts for POSIX shells, run by `/bin/sh` as an SSH server runs them.
 
 use std::io::Write as _;
-use std::process::{Command, Output, Stdio};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 
@@ -21,9 +23,62 @@ fn answer(output: &Output) -> ScriptAnswer {
     ScriptAnswer::read(&String::from_utf8_lossy(&output.stderr))
 }
 
+/// Runs a command; its input ends with it.
 fn exec_sh(argv: &[&str]) -> Output {
+    let (child, _input) = exec_begun(argv);
+    child.wait_with_output().unwrap()
+}
+
+/// Starts a command, whose input has not ended.
+fn exec_begun(argv: &[&str]) -> (Child, ChildStdin) {
     let argv: Vec<String> = argv.iter().map(|&word| word.to_owned()).collect();
-    run(&exec(ShellKind::Sh, &argv).unwrap(), b"not for the command")
+    let mut command = Command::new("/bin/sh");
+    command.arg("-c").arg(exec(ShellKind::Sh, &argv).unwrap()).stdin(Stdio::piped());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(b"not for the command").unwrap();
+    (child, input)
+}
+
+/// Waits for a file that holds a number.
+fn number_in(path: &Path) -> i32 {
+    let end = Instant::now() + Duration::from_secs(30);
+    loop {
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        if let (true, Ok(number)) = (text.ends_with('\n'), text.trim().parse()) {
+            return number;
+        }
+        assert!(Instant::now() < end, "{} has no number", path.display());
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_command_that_nobody_waits_for_ends_with_all_that_it_has_started() {
+    let dir = tempfile::tempdir().unwrap();
+    let (parent, child) = (dir.path().join("parent"), dir.path().join("child"));
+    // It ignores what it can.
+    let script = "trap '' TERM HUP; echo $$ >\"$1\"; (sleep 600; :) & echo $! >\"$2\"; wait";
+    let paths = [parent.to_str().unwrap(), child.to_str().unwrap()];
+    let (mut begun, input) = exec_begun(&["sh", "-c", script, "jig", paths[0], paths[1]]);
+    let pids = [number_in(&parent), number_in(&child)];
+    let lives = |pid: i32| Path::new(&format!("/proc/{pid}/comm")).exists();
+    assert!(pids.into_iter().all(lives), "{pids:?}");
+    drop(input);
+    begun.wait().unwrap();
+    let end = Instant::now() + Duration::from_secs(30);
+    while pids.into_iter().any(lives) {
+        assert!(Instant::now() < end, "{pids:?} live on");
+        std::thread::yield_now();
+    }
+    // What a command has left to go on goes on, if the command has ended by itself.
+    let left = "sleep 600 >/dev/null 2>&1 & echo $! >\"$1\"";
+    std::fs::remove_file(&child).unwrap();
+    assert_eq!(answer(&exec_sh(&["sh", "-c", left, "jig", paths[1]])).status, Some(0));
+    let daemon = number_in(&child);
+    assert!(lives(daemon));
+    let killed = Command::new("kill").arg(daemon.to_string()).status().unwrap();
+    assert!(killed.success());
 }
 
 #[test]
@@ -76,12 +131,8 @@ fn a_file_is_replaced_as_a_whole_or_not_at_all() {
 #[test]
 fn a_full_target_is_told_apart() {
     // A device that is always full.
-    let line = exec(
-        ShellKind::Sh,
-        &["sh".into(), "-c".into(), "LC_ALL=C cat /proc/version >/dev/full".into()],
-    )
-    .unwrap();
-    let said = String::from_utf8_lossy(&run(&line, b"").stdout).into_owned();
+    let full = exec_sh(&["sh", "-c", "LC_ALL=C cat /proc/version >/dev/full"]);
+    let said = String::from_utf8_lossy(&full.stdout).into_owned();
     assert!(ScriptAnswer::read(&said).has_no_room(1), "{said}");
     assert!(ScriptAnswer::default().has_no_room(112));
     assert!(!ScriptAnswer::read("cat: /x: Permission denied").has_no_room(1));

@@ -423,10 +423,14 @@ impl SshError {
             | Self::HostKeyNotAdded { .. }
             | Self::ExecRefused { .. }
             | Self::Ended { .. }
-            | Self::Lost { .. }
-            | Self::Silent { .. }
             | Self::System { .. }
             | Self::Spawn(_) => return None,
+            Self::Lost { at, .. } | Self::Silent { at, .. } => {
+                format!(
+                    "try again; if it is lost again, the log of sshd on {} says why",
+                    host_of(at)
+                )
+            }
         })
     }
 }

@@ -2,13 +2,14 @@
 
 use std::ffi::OsString;
 use std::pin::pin;
+use std::time::Duration;
 
 use jig_drivers::process::{Ending, ForegroundRequest, run_in_foreground};
 use jig_lab::{LEASE_KEPT, LEASE_RENEWAL, LEASE_UNRENEWED};
 use jig_model::lease::{LeaseAnswer, LeaseAsk, LeaseNamed, LeaseOrder, LeaseState, LeaseView};
 use jig_model::{Fault, LeaseId, exit};
 use jig_rig::console::escape;
-use jig_rig::leases::new_lease_id;
+use jig_rig::leases::{LeaseError, new_lease_id};
 use jig_rig::workflow::CancelToken;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 
@@ -24,11 +25,12 @@ use crate::render::Screen;
 pub(crate) fn shell(common: &Common, screen: &Screen, args: ShellArgs) -> Result<u8, Failure> {
     let rig = OpenRig::open(common)?;
     until_signalled(async |cancel| {
-        // Only commands within the shell use it: the user may have another shell for another place.
-        let ask = args.wanted.ask(new_lease_id());
-        let ask = LeaseAsk { ttl_ms: Some(ms(LEASE_KEPT)), by_id: true, kept: true, ..ask };
-        let lease = ask_for(&rig, screen, ask, args.wanted.wait, &cancel).await?;
-        let ended = keep(&rig, screen, &args, &lease, &cancel).await;
+        let (lease, own) = lease_for(&rig, screen, &args, common.lease.as_ref(), &cancel).await?;
+        let ended = keep(&rig, screen, &args, (&lease, own), &cancel).await;
+        if own == LeaseOf::User {
+            // It was there before the shell, and the user gives it back.
+            return ended.map(|(code, lost)| if lost { exit::LAB } else { code });
+        }
         // A rig that cannot be reached ends the lease by itself.
         let given_back = timeout(LEASE_RENEWAL, rig.lease(release(lease.id.clone()))).await;
         match (ended, given_back) {
@@ -43,19 +45,81 @@ pub(crate) fn shell(common: &Common, screen: &Screen, args: ShellArgs) -> Result
     })
 }
 
+/// Whose lease a shell runs under.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LeaseOf {
+    /// Made for the shell, and given back with it.
+    Shell,
+    /// The user had it before, and keeps it.
+    User,
+}
+
+/// Returns the lease that the user names or has, where it is for a place that would do, or gets one for
+/// the shell. One that is not named is used only where all other places are taken.
+async fn lease_for(
+    rig: &OpenRig,
+    screen: &Screen,
+    args: &ShellArgs,
+    named: Option<&LeaseId>,
+    cancel: &CancelToken,
+) -> Result<(LeaseView, LeaseOf), Failure> {
+    let own = async |named: Option<LeaseId>| {
+        let need = args.wanted.board.clone();
+        match rig.lease(LeaseOrder::Own { need, named }).await {
+            Ok(LeaseAnswer::Lease { lease }) => Some((lease, LeaseOf::User)),
+            // A rig of an older version does not know the question.
+            Ok(LeaseAnswer::List { .. }) | Err(_) => None,
+        }
+    };
+    if let Some(id) = named {
+        let asked = LeaseOrder::Poll(LeaseNamed::Lease(id.clone()));
+        if let LeaseAnswer::Lease { lease } = rig.lease(asked).await?
+            && let LeaseState::Ended { why, .. } = lease.state
+        {
+            return Err(LeaseError::Ended { id: id.clone(), why }.into());
+        }
+        if let Some(lease) = own(Some(id.clone())).await {
+            return Ok(lease);
+        }
+    }
+    // Only commands within the shell use it: the user may have another shell for another place.
+    let ask = args.wanted.ask(new_lease_id());
+    let ask = LeaseAsk { ttl_ms: Some(ms(LEASE_KEPT)), by_id: true, kept: true, ..ask };
+    if let LeaseAnswer::Lease { lease } = rig.lease(LeaseOrder::Ask(ask.clone())).await? {
+        match &lease.state {
+            LeaseState::Active { .. } => return Ok((lease, LeaseOf::Shell)),
+            LeaseState::Queued { .. } => {
+                if let Some(had) = own(None).await {
+                    rig.lease(release(lease.id)).await?;
+                    return Ok(had);
+                }
+            }
+            LeaseState::Ended { .. } => {}
+        }
+    }
+    Ok((ask_for(rig, screen, ask, args.wanted.wait, cancel).await?, LeaseOf::Shell))
+}
+
 /// Runs the shell; returns its exit code and whether the lease was lost meanwhile.
 async fn keep(
     rig: &OpenRig,
     screen: &Screen,
     args: &ShellArgs,
-    lease: &LeaseView,
+    (lease, own): (&LeaseView, LeaseOf),
     cancel: &CancelToken,
 ) -> Result<(u8, bool), Failure> {
     let (place, _) = active(lease)?;
     let (program, command) = match args.command.split_first() {
         Some((program, args)) => (program.clone(), args.to_vec()),
         None => {
-            screen.say(&format!("{place} is yours in this shell; `exit` gives it back"));
+            screen.say(&match own {
+                LeaseOf::Shell => format!("{place} is yours in this shell; `exit` gives it back"),
+                LeaseOf::User => format!(
+                    "{place} is yours by lease {id}, which `exit` leaves as it is; give it back: jig \
+                     lease release {id}",
+                    id = lease.id
+                ),
+            });
             let shell = std::env::var_os("SHELL").filter(|shell| !shell.is_empty());
             (shell.unwrap_or_else(|| "/bin/sh".into()), Vec::new())
         }
@@ -66,7 +130,9 @@ async fn keep(
     ];
     let request = ForegroundRequest { program, args: command, env };
     let mut shell = pin!(run_in_foreground(request, cancel.cancelled()));
-    let mut renewals = interval_at(Instant::now() + LEASE_RENEWAL, LEASE_RENEWAL);
+    // The user's lease may be about to end.
+    let first = if own == LeaseOf::User { Duration::ZERO } else { LEASE_RENEWAL };
+    let mut renewals = interval_at(Instant::now() + first, LEASE_RENEWAL);
     renewals.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (mut lost, mut kept) = (false, Instant::now());
     let ended = loop {

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use jig_drivers::serial::capture_service::{CaptureServiceError, LineClient, LineSender};
 use jig_model::PlaceName;
-use jig_model::command::{Command, EventSink, HolderOrder, MOST_LINE, Reply, WorkerLine, to_line};
+use jig_model::command::{
+    Command, EventSink, HeldBoardFacts, HolderOrder, MOST_LINE, Reply, WorkerLine, to_line,
+};
 use jig_rig::store::Places;
 use jig_rig::workflow::CancelToken;
 use tokio::sync::mpsc;
@@ -30,6 +32,19 @@ impl HolderClient {
     ) -> Result<Option<Self>, HoldError> {
         let lines = LineClient::connect(&places.holder_socket(place), MOST_LINE).await?;
         Ok(lines.map(|lines| Self { place: place.clone(), lines }))
+    }
+
+    /// Asks about the board.
+    pub(crate) async fn describe(mut self) -> Result<HeldBoardFacts, HoldError> {
+        self.order(&self.lines.sender(), &HolderOrder::Describe).await?;
+        let Some(line) = self.lines.line().await? else { return Err(HoldError::Gone(self.place)) };
+        match (HeldBoardFacts::from_line(&line), WorkerLine::from_line(&line)) {
+            (Ok(facts), _) => Ok(facts),
+            (Err(_), Ok(WorkerLine::Refused(refusal))) => {
+                Err(HoldError::Refused(Box::new(refusal)))
+            }
+            (Err(error), _) => Err(HoldError::Line { place: self.place, error }),
+        }
     }
 
     /// Has a command carried out. Its files are those of this process.

@@ -5,7 +5,7 @@
 //! emulator brings a new one; what the last one still has is read first, and then the next. So a
 //! user of the console stays attached while the board has no power, as at a serial port.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use jig_drivers::serial::capture_service::{CaptureServiceError, Door, status};
 use jig_model::capture_service::CaptureState;
+use jig_model::command::HeldBoardFacts;
 use jig_model::event::BoardEvent;
 use jig_model::profile::{BoardProfile, ConsoleKind};
 use jig_model::protocol::{BoardSink, BoxFuture, Transport};
@@ -52,6 +53,8 @@ pub(super) struct EmulatedConsoles {
     /// The primary console first.
     consoles: Arc<Vec<(ConsoleName, SharedConsole)>>,
     ended: BoardEnd,
+    /// Where the ports are reached that the emulator forwards, since its last launch.
+    ports: Arc<Mutex<BTreeMap<String, String>>>,
 }
 
 impl EmulatedConsoles {
@@ -64,12 +67,18 @@ impl EmulatedConsoles {
         let consoles = own.map(|console| (console.name.clone(), SharedConsole::default()));
         let mut consoles: Vec<_> = consoles.collect();
         consoles.sort_by_key(|(name, _)| name != profile.primary_console());
-        Self { consoles: Arc::new(consoles), ended: BoardEnd::new(None) }
+        Self { consoles: Arc::new(consoles), ended: BoardEnd::new(None), ports: Arc::default() }
     }
 
     /// Returns what tells that the board has ended.
     pub(super) fn ended(&self) -> BoardEnd {
         self.ended.clone()
+    }
+
+    /// Returns what a client is told of the board.
+    pub(super) fn facts(&self) -> HeldBoardFacts {
+        let ports = self.ports.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        HeldBoardFacts { ports, off: self.ended.borrow().clone() }
     }
 
     fn find(&self, console: &ConsoleName) -> Option<&SharedConsole> {
@@ -169,6 +178,11 @@ impl BoardSink for EmulatedConsoles {
             BoardEvent::TargetExit { code } => format!("its firmware has ended with code {code}"),
             BoardEvent::Aborted { detail } | BoardEvent::GuestPanic { detail } => detail,
             BoardEvent::Lost { detail, .. } => detail,
+            BoardEvent::Forwarded { port, address } => {
+                let mut ports = self.ports.lock().unwrap_or_else(PoisonError::into_inner);
+                ports.insert(port, address);
+                return;
+            }
             other => return tracing::debug!(?other, "the held board"),
         };
         self.ended.send_replace(Some(why));

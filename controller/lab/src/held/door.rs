@@ -11,6 +11,7 @@ use jig_model::{Fault, PlaceName, chain};
 use jig_rig::workflow::CancelToken;
 use tokio::sync::mpsc;
 
+use super::consoles::EmulatedConsoles;
 use crate::Lab;
 
 /// Lines that may wait for a client. One that reads none of so many has its command cancelled, for
@@ -26,10 +27,20 @@ pub(super) struct ClientContext {
     pub(super) lab: Lab,
     /// Cancelled when the board is released.
     pub(super) released: CancelToken,
+    /// What is known of an emulated board.
+    pub(super) board: EmulatedConsoles,
 }
 
 /// Carries out the command of a client; ends with it or with its connection.
 pub(super) async fn serve(context: ClientContext, place: PlaceName, mut client: Caller) {
+    let first = order(&mut client).await;
+    if matches!(first, Ok(Some(HolderOrder::Describe))) {
+        if let Ok(line) = to_line(&context.board.facts()) {
+            // The client may have gone.
+            let _ = client.sender().send(&line).await;
+        }
+        return;
+    }
     let (lines, mut to_send) = mpsc::channel::<WorkerLine>(WAITING);
     let sender = client.sender();
     let sending = async move {
@@ -42,7 +53,7 @@ pub(super) async fn serve(context: ClientContext, place: PlaceName, mut client: 
         }
     };
     let carried_out = async move {
-        let last = match carry_out(&context, &place, &mut client, &lines).await {
+        let last = match carry_out(&context, &place, (first, &mut client), &lines).await {
             Ok(reply) => WorkerLine::Reply(reply),
             Err(refusal) => WorkerLine::Refused(refusal),
         };
@@ -71,10 +82,10 @@ fn misunderstood(words: &str) -> Refusal {
 async fn carry_out(
     context: &ClientContext,
     place: &PlaceName,
-    client: &mut Caller,
+    (first, client): (Result<Option<HolderOrder>, Refusal>, &mut Caller),
     lines: &mpsc::Sender<WorkerLine>,
 ) -> Result<Reply, Refusal> {
-    let command = match order(client).await? {
+    let command = match first? {
         Some(HolderOrder::Command(command)) if command.place() == place => *command,
         Some(_) => return Err(misunderstood("no command for its board")),
         None => return Err(misunderstood("the connection has ended")),
@@ -94,7 +105,11 @@ async fn carry_out(
                     }
                 }
                 Ok(Some(HolderOrder::InputEnd)) => input = None,
-                Ok(Some(HolderOrder::Cancel | HolderOrder::Command(_)) | None) | Err(_) => {
+                Ok(
+                    Some(HolderOrder::Cancel | HolderOrder::Command(_) | HolderOrder::Describe)
+                    | None,
+                )
+                | Err(_) => {
                     cancel.cancel();
                     return std::future::pending::<Infallible>().await;
                 }

@@ -2,7 +2,7 @@
 
 use jig_drivers::serial::capture_service::CaptureServiceError;
 use jig_model::command::{LineError, Refusal};
-use jig_model::{Fault, PlaceName};
+use jig_model::{ConsoleName, Fault, PlaceName};
 
 use crate::{CatalogueError, ProbeCommandError, SwitchError};
 
@@ -33,9 +33,16 @@ pub enum HoldError {
     /// The process that holds the board has ended before it answered.
     #[error("the process that held {0} has ended before it answered")]
     Gone(PlaceName),
-    /// Commands of a shell do not reach a board that another process holds.
-    #[error("{0} is held by another process, and commands of a shell do not reach a held board")]
-    NoShell(PlaceName),
+    /// Another terminal sends to the console at which a command would be typed.
+    #[error("no command can be typed at {console} of {place}, which is held: {by}")]
+    ConsoleTaken {
+        /// The place.
+        place: PlaceName,
+        /// The console.
+        console: ConsoleName,
+        /// Who sends; may hold any text.
+        by: String,
+    },
     /// The process that holds the board refuses the command; may hold any text.
     #[error("{}", .0.message)]
     Refused(Box<Refusal>),
@@ -48,8 +55,9 @@ impl HoldError {
             Self::Catalogue(error) => error.fault(),
             Self::Board(error) => error.fault(),
             Self::Switch(error) => error.fault(),
-            Self::Socket(_) | Self::Line { .. } | Self::Gone(_) => Fault::Lab,
-            Self::NoShell(_) => Fault::Usage,
+            Self::Socket(_) | Self::Line { .. } | Self::Gone(_) | Self::ConsoleTaken { .. } => {
+                Fault::Lab
+            }
             Self::Refused(refusal) => refusal.fault,
         }
     }

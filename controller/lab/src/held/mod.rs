@@ -8,6 +8,8 @@ mod client;
 mod consoles;
 mod door;
 mod error;
+mod parts;
+mod shell;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,6 +27,7 @@ pub(crate) use self::client::HolderClient;
 use self::consoles::{EmulatedConsoles, HeldConsoles, ServedConsoles};
 use self::door::ClientContext;
 pub use self::error::HoldError;
+pub(crate) use self::parts::HeldParts;
 use crate::Lab;
 use crate::probe::HeldPlace;
 
@@ -36,19 +39,13 @@ const MOST_CLIENTS: usize = 256;
 const LAST_COMMANDS: Duration = Duration::from_secs(10);
 
 impl Lab {
-    /// Connects to the process that holds the board of a command, if one does and the command is one
-    /// that it carries out.
+    /// Connects to the process that holds the board of a command, if one does and the command is about
+    /// the board that it holds.
     pub(crate) async fn holder_of(
         &self,
         command: &Command,
     ) -> Result<Option<HolderClient>, HoldError> {
-        if let Command::Shell(shell) = command
-            && HolderClient::connect(&self.catalogue.places(), &shell.place).await?.is_some()
-        {
-            // A run has a board of its own, and the user means the one that is held.
-            return Err(HoldError::NoShell(shell.place.clone()));
-        }
-        match self.held.is_none() && is_carried_out_by_holder(command) {
+        match self.held.is_none() && is_about_held_board(command) {
             true => HolderClient::connect(&self.catalogue.places(), command.place()).await,
             false => Ok(None),
         }
@@ -64,7 +61,7 @@ impl Lab {
         let place = command.place.clone();
         let (about, profile) = self.catalogue.place(&place)?;
         let consoles = EmulatedConsoles::of(&profile);
-        let sink = Arc::new(consoles.clone());
+        let (sink, emulated) = (Arc::new(consoles.clone()), consoles.clone());
         let held = self.take_place(&command, (sink, consoles.ended()), &*events, &cancel).await?;
         let held = Arc::new(held);
         let lab = Self { held: Some(Arc::clone(&held)), ..self.clone() };
@@ -93,7 +90,8 @@ impl Lab {
                 debug: held.has_debug_port(),
             });
             let (mut clients, released) = (JoinSet::new(), CancelToken::new());
-            let client = ClientContext { lab: lab.clone(), released: released.clone() };
+            let client =
+                ClientContext { lab: lab.clone(), released: released.clone(), board: emulated };
             tokio::select! {
                 biased;
                 () = cancel.cancelled() => {}
@@ -131,19 +129,20 @@ impl Lab {
     }
 }
 
-/// Tells whether the holder of a board carries a command out. The others use no wire to the board that
-/// it has: consoles are attached to where they are captured, and a run has a board of its own or waits.
+/// Tells whether a command is about the board that a process holds, which carries it out, or tells how
+/// its shell is reached. The others use no wire to the board that it has: consoles are attached to where
+/// they are captured, and a run has a board of its own or waits.
 ///
 /// A command that names a probe is about that one and not about the place. But a chip that is a place
 /// by itself has no other name for its probe, so the holder compares it.
-fn is_carried_out_by_holder(command: &Command) -> bool {
+fn is_about_held_board(command: &Command) -> bool {
     let own = |probe: &ProbeAccess| probe.selector.is_none() || command.place().chip().is_some();
     match command {
         Command::Flash(flash) => own(&flash.probe),
         Command::Erase(erase) => own(&erase.probe),
         Command::Reset(reset) => own(&reset.probe),
         Command::Debug(debug) => own(&debug.probe),
-        Command::ServeProbe(_) => true,
+        Command::ServeProbe(_) | Command::Shell(_) => true,
         Command::Run(_)
         | Command::Test(_)
         | Command::Console(_)
@@ -153,7 +152,6 @@ fn is_carried_out_by_holder(command: &Command) -> bool {
         | Command::RecoverySteps(_)
         | Command::Power(_)
         | Command::Check(_)
-        | Command::Shell(_)
         | Command::Hold(_) => false,
     }
 }

@@ -102,6 +102,7 @@ impl LeaseOrder {
             | Self::Renew { .. }
             | Self::Extend { .. }
             | Self::Release(_)
+            | Self::Own { .. }
             | Self::List => None,
         }
     }

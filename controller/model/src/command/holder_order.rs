@@ -1,5 +1,7 @@
 //! What other processes tell the process that holds a board.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::Command;
@@ -22,4 +24,17 @@ pub enum HolderOrder {
     InputEnd,
     /// Cancels the command.
     Cancel,
+    /// Asks about the board, in place of a command. Answered by [`HeldBoardFacts`].
+    Describe,
+}
+
+/// What the holder of a place tells about its board.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HeldBoardFacts {
+    /// Where the ports are reached that the emulator forwards: its name of each, and `HOST:PORT`.
+    pub ports: BTreeMap<String, String>,
+    /// Why the board has no power any more; nothing while it has some. May hold any text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub off: Option<String>,
 }

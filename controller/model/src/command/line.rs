@@ -8,7 +8,7 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::{Command, CommandEvent, HolderOrder, Refusal, Reply};
+use super::{Command, CommandEvent, HeldBoardFacts, HolderOrder, Refusal, Reply};
 
 /// Version of what is said.
 pub const VERSION: u32 = 4;
@@ -102,6 +102,16 @@ impl HolderOrder {
     ///
     /// # Errors
     /// The line is too long, of another version, or no order.
+    pub fn from_line(line: &[u8]) -> Result<Self, LineError> {
+        from_line(line)
+    }
+}
+
+impl HeldBoardFacts {
+    /// Reads what the holder of a place tells about its board.
+    ///
+    /// # Errors
+    /// The line is too long, of another version, or no such answer.
     pub fn from_line(line: &[u8]) -> Result<Self, LineError> {
         from_line(line)
     }

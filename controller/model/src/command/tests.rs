@@ -406,12 +406,17 @@ fn every_command_survives_its_line() {
 #[test]
 fn every_order_to_a_holder_survives_its_line() {
     let command = commands().into_iter().map(|command| HolderOrder::Command(Box::new(command)));
-    let others =
-        [HolderOrder::Input { bytes: vec![0, 255] }, HolderOrder::InputEnd, HolderOrder::Cancel];
+    let input = HolderOrder::Input { bytes: vec![0, 255] };
+    let others = [input, HolderOrder::InputEnd, HolderOrder::Cancel, HolderOrder::Describe];
     for order in command.chain(others) {
         let line = to_line(&order).unwrap();
         assert!(!line.contains('\n'), "{line}");
         assert_eq!(HolderOrder::from_line(line.as_bytes()).unwrap(), order, "{line}");
+    }
+    let ports = [("ssh".to_owned(), "127.0.0.1:2222".to_owned())].into();
+    for facts in [HeldBoardFacts::default(), HeldBoardFacts { ports, off: Some("a\nb".into()) }] {
+        let line = to_line(&facts).unwrap();
+        assert_eq!(HeldBoardFacts::from_line(line.as_bytes()).unwrap(), facts, "{line}");
     }
 }
 

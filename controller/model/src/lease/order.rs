@@ -61,6 +61,15 @@ pub enum LeaseOrder {
         /// Why, for the record.
         why: String,
     },
+    /// Asks for an active lease of this user, for a place that would do: the one that is named, or one
+    /// that all commands of the user may use.
+    Own {
+        /// Which places would do.
+        need: PlaceSelector,
+        /// The lease.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        named: Option<LeaseId>,
+    },
     /// Lists places and queue. Answered by [`LeaseAnswer::List`].
     List,
 }

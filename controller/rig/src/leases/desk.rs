@@ -37,6 +37,7 @@ impl RigLeases<'_> {
     pub fn answer(&self, user: &RigUser, order: &LeaseOrder) -> Result<LeaseAnswer, LeaseError> {
         let named = match order {
             LeaseOrder::Ask(ask) => Some(&ask.lease),
+            LeaseOrder::Own { named, .. } => named.as_ref(),
             LeaseOrder::Renew { lease, .. } => Some(lease),
             LeaseOrder::Poll(named) | LeaseOrder::Release(named) => id_of(named),
             LeaseOrder::Extend { of, .. } => id_of(of),
@@ -51,6 +52,9 @@ impl RigLeases<'_> {
                     let own = self.usable_by(user);
                     table.ask(now, user, ask, self.policy, &own)?;
                     ask.lease.clone()
+                }
+                LeaseOrder::Own { need, named } => {
+                    table.own(user, need, named.as_ref(), self.places)?
                 }
                 LeaseOrder::Poll(named) => {
                     let id = table.named(user, named)?;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use jig_model::lease::{LeaseEnd, LeaseView};
+use jig_model::lease::{LeaseEnd, LeaseView, PlaceSelector};
 use jig_model::{ClassName, Fault, LeaseId, PlaceName};
 
 use crate::database::DatabaseError;
@@ -56,6 +56,9 @@ pub enum LeaseError {
     /// The user has none for the place.
     #[error("you have no lease for place {0}")]
     NoneHere(PlaceName),
+    /// The user has none for a place that would do.
+    #[error("you have no lease for a place that is {0}")]
+    NoneThere(PlaceSelector),
     /// No user has one for the place.
     #[error("place {0} is not leased")]
     NotLeased(PlaceName),
@@ -177,6 +180,7 @@ impl LeaseError {
             | Self::NoTime
             | Self::Unknown(_)
             | Self::NoneHere(_)
+            | Self::NoneThere(_)
             | Self::NotLeased(_)
             | Self::NotYours { .. }
             | Self::Queued(_)

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use jig_model::lease::{
-    LeaseAsk, LeaseEnd, LeaseNamed, LeasePolicy, LeaseView, PlaceTraits, RigUser,
+    LeaseAsk, LeaseEnd, LeaseNamed, LeasePolicy, LeaseView, PlaceSelector, PlaceTraits, RigUser,
 };
 use jig_model::{LeaseId, PlaceName};
 
@@ -441,6 +441,32 @@ impl LeaseTable {
                 row.map(|row| row.id.clone()).ok_or_else(|| LeaseError::NoneHere(place.clone()))
             }
         }
+    }
+
+    /// Finds an active lease of a user for a place that would do: the one that is named, or one that
+    /// all commands of the user may use.
+    pub(super) fn own(
+        &self,
+        user: &RigUser,
+        need: &PlaceSelector,
+        named: Option<&LeaseId>,
+        places: &[LeasablePlace],
+    ) -> Result<LeaseId, LeaseError> {
+        if let Some(id) = named {
+            let row = self.row(id)?;
+            row.must_be_of(user)?;
+            row.must_be_active()?;
+        }
+        let usable = |row: &&LeaseRow| match named {
+            Some(id) => row.id == *id,
+            None => row.owner == user.owner() && !row.by_id,
+        };
+        let fits = |row: &&LeaseRow| {
+            let at = row.place().and_then(|place| places.iter().find(|at| at.name() == place));
+            at.is_some_and(|at| need.fits(&at.traits))
+        };
+        let own = self.leases.iter().filter(usable).find(fits).map(|row| row.id.clone());
+        own.ok_or_else(|| LeaseError::NoneThere(need.clone()))
     }
 
     /// Lists places that two active leases are for, which must never be.

@@ -32,6 +32,10 @@ use crate::protocol::{
 const SHORTEST: Duration = Duration::from_millis(10);
 const LONGEST: Duration = Duration::from_millis(500);
 
+/// How long a host may hang up before it greets: one that has too many callers lets one in when others
+/// have said nothing for 10 s.
+const GREETED: Duration = Duration::from_secs(15);
+
 /// How often a connection may be lost while the caller looks at something: a host that always hangs up at
 /// the same question is not asked for ever.
 const MOST_LOSSES: usize = 8;
@@ -241,6 +245,19 @@ impl RemoteRig {
         if let Some(link) = kept.as_ref().filter(|link| !link.client.is_lost()) {
             return Ok(link.clone());
         }
+        let (end, mut pause) = (Instant::now() + GREETED.min(self.patience.0), SHORTEST);
+        loop {
+            match self.greeted().await {
+                Err(RemoteRigError::Call(error)) if error.is_lost() && Instant::now() < end => {}
+                greeted => return Ok(kept.insert(greeted?).clone()),
+            }
+            sleep(pause).await;
+            pause = (pause * 2).min(LONGEST);
+        }
+    }
+
+    /// Connects and greets.
+    async fn greeted(&self) -> Result<Link, RemoteRigError> {
         let Connected { from, to } =
             self.connect.connect().await.map_err(RemoteRigError::Connect)?;
         let client = RigClient::over(from, to);
@@ -257,7 +274,7 @@ impl RemoteRig {
             }
             Err(error) => return Err(error.into()),
         };
-        Ok(kept.insert(Link { client, host }).clone())
+        Ok(Link { client, host })
     }
 
     pub(super) async fn link_again(&self, what: &GoesOn) -> Result<Link, RemoteRigError> {

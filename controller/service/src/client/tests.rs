@@ -98,6 +98,12 @@ fn host(folder: &std::path::Path, script: &str) -> Arc<RigHost> {
             help: None,
             problems: Vec::new(),
         },
+        refuse_lease: |error| Refusal {
+            fault: error.fault(),
+            message: error.to_string(),
+            help: None,
+            problems: Vec::new(),
+        },
     })
 }
 

@@ -25,7 +25,7 @@ use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, sleep_until};
 
 use super::RigHost;
 use super::cancels::Cancellation;
@@ -51,6 +51,9 @@ use crate::protocol::{
 
 /// Messages that may wait for the writer.
 const WAITING: usize = 16;
+
+/// How long a caller may take to greet: it does so before all else, and comes again if it was too slow.
+const GREETING: Duration = Duration::from_secs(10);
 
 /// How long a session goes on without a caller.
 const GRACE: Duration = Duration::from_secs(10);
@@ -140,9 +143,13 @@ impl RpcConnection {
         tasks: &mut JoinSet<()>,
     ) -> Result<(), LineReadError> {
         let mut lines = LineReader::new(from);
+        let greeting = Instant::now() + GREETING;
         loop {
+            let greeted = *lock(&self.greeted);
             let line = tokio::select! {
                 line = lines.next() => line?,
+                // It takes the place of one that has something to say.
+                () = sleep_until(greeting), if !greeted => return Ok(()),
                 // The writer has failed: the caller has gone.
                 () = out.closed() => return Ok(()),
             };
@@ -250,7 +257,10 @@ impl RpcConnection {
                 let work = move || catalogue.order_lease(&order);
                 let answered = tokio::task::spawn_blocking(work).await;
                 let answered = answered.map_err(|error| refused(&error, Fault::Bug))?;
-                done::<OrderLease>(answered.map_err(|error| refused(&error, error.fault())))
+                done::<OrderLease>(
+                    answered
+                        .map_err(|error| RequestError::of_refusal((self.host.refuse_lease)(error))),
+                )
             }
             PruneRuns::METHOD => {
                 let PruneRuns { limits } = request.params()?;

@@ -1,10 +1,11 @@
 //! The socket of a rig's host, for callers of the same host.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jig_model::{Identity, chain};
 use jig_rig::identity::of_uid;
@@ -16,8 +17,13 @@ use tokio::time::sleep;
 
 use super::{RigHost, serve};
 
-/// Most callers at a time; further ones are hung up on.
+/// Most callers at a time, and most of one user, who so leaves room for the others; further ones are
+/// hung up on, and come again.
 const MOST_CALLERS: usize = 256;
+const MOST_OF_USER: usize = 192;
+
+/// How long it is not told again that there are too many: thousands of them fill no log.
+const TOLD_AGAIN: Duration = Duration::from_secs(60);
 
 /// Pause when the system has no descriptor left for another caller.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -64,8 +70,14 @@ impl RpcListener {
     /// the permissions of the socket let connect, where they admit others.
     pub async fn run(&self, host: Arc<RigHost>) {
         let mut callers = JoinSet::new();
+        let mut of_user = BTreeMap::<u32, usize>::new();
+        let mut told: Option<Instant> = None;
         loop {
-            while callers.try_join_next().is_some() {}
+            while let Some(ended) = callers.try_join_next() {
+                if let Some(count) = ended.ok().and_then(|uid| of_user.get_mut(&uid)) {
+                    *count = count.saturating_sub(1);
+                }
+            }
             let stream = match self.listener.accept().await {
                 Ok((stream, _)) => stream,
                 Err(error) => {
@@ -74,20 +86,26 @@ impl RpcListener {
                     continue;
                 }
             };
-            let Some(identity) = identity_of(&stream, self.access) else {
+            let Some((uid, identity)) = identity_of(&stream, self.access) else {
                 tracing::warn!("a caller of another user was turned away");
                 continue;
             };
-            if callers.len() >= MOST_CALLERS {
-                tracing::warn!("too many callers: one was hung up on");
+            let count = of_user.entry(uid).or_default();
+            if callers.len() >= MOST_CALLERS || *count >= MOST_OF_USER {
+                if told.is_none_or(|told| told.elapsed() >= TOLD_AGAIN) {
+                    tracing::warn!(%identity, "too many callers: further ones are hung up on");
+                    told = Some(Instant::now());
+                }
                 continue;
             }
+            *count += 1;
             let host = Arc::clone(&host);
             callers.spawn(async move {
                 let (from, to) = stream.into_split();
                 if let Err(error) = serve(host, identity, from, to).await {
                     tracing::warn!(error = chain(&error), "a caller was cut off");
                 }
+                uid
             });
         }
     }
@@ -124,10 +142,10 @@ impl Drop for RpcListener {
 }
 
 /// Names the user at the other end; none for a user who is not admitted.
-fn identity_of(stream: &UnixStream, access: SocketAccess) -> Option<Identity> {
+fn identity_of(stream: &UnixStream, access: SocketAccess) -> Option<(u32, Identity)> {
     let peer = Uid::from_raw(stream.peer_cred().ok()?.uid());
     if peer != geteuid() && !peer.is_root() && !access.admits_others() {
         return None;
     }
-    Some(of_uid(peer))
+    Some((peer.as_raw(), of_uid(peer)))
 }

@@ -20,7 +20,7 @@ mod watchers;
 
 use std::path::PathBuf;
 
-use jig_lab::RigViewError;
+use jig_lab::{LeaseOrderError, RigViewError};
 use jig_model::command::Refusal;
 use jig_rig::audit::AuditLog;
 
@@ -55,4 +55,6 @@ pub struct RigHost {
     pub version: String,
     /// How a caller is told why it cannot look at the rig: as one of this host is.
     pub refuse: fn(RigViewError) -> Refusal,
+    /// How a caller is told why the leases do not answer: as one of this host is.
+    pub refuse_lease: fn(LeaseOrderError) -> Refusal,
 }
