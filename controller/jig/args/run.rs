@@ -1,5 +1,6 @@
 //! What users type after `jig run` and `jig test`. Parsing only.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -69,6 +70,12 @@ pub(crate) struct ReportArgs {
     /// standard output
     #[arg(long, value_name = "FORMAT=FILE")]
     pub(crate) report: Vec<ReportRequest>,
+    /// Tell GitHub's runner: annotations on standard output, and the summary of the step
+    ///
+    /// As --report annotations=- and, where $GITHUB_STEP_SUMMARY is set, --report
+    /// github=$GITHUB_STEP_SUMMARY.
+    #[arg(long)]
+    pub(crate) github: bool,
     /// Run this many times: tells flaky from failing
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) repeat: u32,
@@ -100,6 +107,17 @@ pub(crate) struct ReportArgs {
     /// Compare with an earlier JSON report: tells regressions from known failures
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) baseline: Option<PathBuf>,
+}
+
+impl ReportArgs {
+    /// Lists the reports that are asked for; `step_summary` is the file of GitHub's runner.
+    pub(crate) fn requests(&self, step_summary: Option<OsString>) -> Vec<ReportRequest> {
+        let file = |format, path: PathBuf| ReportRequest { format, path };
+        let summary = step_summary.filter(|path| self.github && !path.is_empty());
+        let annotations = self.github.then(|| file(ReportFormatArg::Annotations, "-".into()));
+        let summary = summary.map(|path| file(ReportFormatArg::Github, path.into()));
+        self.report.iter().cloned().chain(annotations).chain(summary).collect()
+    }
 }
 
 /// A report to write.
@@ -147,5 +165,26 @@ mod tests {
         assert!("junit=a.xml".parse::<ReportRequest>().is_ok());
         assert!("junit".parse::<ReportRequest>().unwrap_err().contains("FORMAT=FILE"));
         assert!("xml=a".parse::<ReportRequest>().unwrap_err().contains("junit, json"));
+    }
+
+    #[test]
+    fn github_is_told_where_its_runner_reads() {
+        #[derive(clap::Parser)]
+        struct Cli {
+            #[command(flatten)]
+            reports: ReportArgs,
+        }
+        let parse = |args: &[&str]| {
+            <Cli as clap::Parser>::try_parse_from([&["jig"], args].concat()).unwrap().reports
+        };
+        let paths = |args: &[&str], summary: Option<&str>| {
+            let requests = parse(args).requests(summary.map(Into::into));
+            requests.into_iter().map(|request| request.path).collect::<Vec<_>>()
+        };
+        assert_eq!(paths(&[], Some("sum")), [] as [PathBuf; 0]);
+        assert_eq!(paths(&["--github"], None), [PathBuf::from("-")]);
+        assert_eq!(paths(&["--github"], Some("")), [PathBuf::from("-")]);
+        let all = paths(&["--report", "junit=a.xml", "--github"], Some("sum"));
+        assert_eq!(all, ["a.xml", "-", "sum"].map(PathBuf::from));
     }
 }

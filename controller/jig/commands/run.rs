@@ -48,7 +48,8 @@ fn carry_out(
 ) -> Result<u8, Failure> {
     // First: a run must not be wasted on what cannot be read or written.
     let baseline = reports.baseline.as_deref().map(read_baseline).transpose()?;
-    check_reports(&reports.report)?;
+    let requests = reports.requests(std::env::var_os("GITHUB_STEP_SUMMARY"));
+    check_reports(&requests)?;
     let rig = OpenRig::open(common)?;
     let view = Arc::new(LiveView::new(screen, reports.repeat));
     let reply = execute(&rig, command, view.clone());
@@ -57,7 +58,7 @@ fn carry_out(
     let report = located(RunReport::of(&record), &dir, &record);
     keep_reports(&dir, &report);
     let (shown, files): (Vec<_>, Vec<_>) =
-        reports.report.iter().partition(|request| is_standard_output(&request.path));
+        requests.iter().partition(|request| is_standard_output(&request.path));
     for request in shown {
         let text = text_of(request.format, &report)?;
         // A pass has no annotations.
