@@ -9,7 +9,11 @@ mod clock;
 mod error;
 mod index;
 mod knowledge;
+mod learner;
+mod lessons;
+pub mod observed;
 pub mod retrieve;
+mod seen;
 pub mod share;
 pub mod store;
 pub mod text;
@@ -17,4 +21,7 @@ pub mod unit;
 
 pub use clock::{HostClock, KnowledgeClock};
 pub use error::KnowledgeError;
+pub use learner::{Learner, Observed, SimilarAsked};
+pub use seen::{SeenBefore, SeenUnit};
+
 pub use knowledge::{Captured, Knowledge, KnowledgeOptions, KnowledgeStats, OutboxReport};

@@ -5,6 +5,7 @@ mod door;
 mod drive;
 mod folders;
 mod host;
+mod learn;
 mod mcp;
 mod show;
 mod start;
