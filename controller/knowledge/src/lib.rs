@@ -22,6 +22,7 @@ pub mod unit;
 pub use clock::{HostClock, KnowledgeClock};
 pub use error::KnowledgeError;
 pub use learner::{Learner, Observed, SimilarAsked};
+pub use lessons::marked;
 pub use seen::{SeenBefore, SeenUnit};
 
 pub use knowledge::{Captured, Knowledge, KnowledgeOptions, KnowledgeStats, OutboxReport};

@@ -1,6 +1,7 @@
 //! `jig kb`: what this lab has learnt.
 
 mod bench;
+mod capture;
 mod change;
 mod search;
 mod share;
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use jig_knowledge::{Knowledge, KnowledgeOptions};
 use jig_lab::Catalogue;
-use jig_model::exit;
+use jig_model::{Fault, exit};
 use serde_json::json;
 
 use crate::args::{Common, KbCommand};
@@ -30,7 +31,8 @@ pub(crate) fn knowledge(
     match command {
         KbCommand::Search(args) => search::search(&at, args),
         KbCommand::Show(args) => show::show(&at, &args),
-        KbCommand::Add(args) => change::add(&at, args),
+        KbCommand::Add(args) => change::add(common, &at, args),
+        KbCommand::Capture(args) => capture::capture(common, &at, &args),
         KbCommand::Edit(args) => change::edit(&at, args),
         KbCommand::Verify(args) => change::judge(&at, &args, true),
         KbCommand::Reject(args) => change::judge(&at, &args, false),
@@ -55,6 +57,12 @@ struct KbFolder<'a> {
 
 impl<'a> KbFolder<'a> {
     fn of(common: &Common, screen: &'a Screen) -> Result<Self, Failure> {
+        if common.is_elsewhere() {
+            let words =
+                "`jig kb` works on the knowledge of this host, not on that of a rig elsewhere";
+            return Err(Failure::new(Fault::Usage, words)
+                .help("type it at the host of that rig: ssh HOST jig kb search WORDS"));
+        }
         let folder = Knowledge::folder_in(&Catalogue::load(&common.lab()?)?.state());
         Ok(Self { screen, folder, by: crate::args::own_name() })
     }

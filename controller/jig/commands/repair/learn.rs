@@ -4,25 +4,31 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use jig_knowledge::SimilarAsked;
 use jig_knowledge::observed::{
     Observation, ObservedAttempt, ObservedFailure, ObservedPatch, ObservedRepair, RepairEnd,
     TestTally, bounded_signature,
 };
 use jig_knowledge::retrieve::KnowledgeHit;
 use jig_knowledge::unit::{EvidenceSource, VerificationStatus};
+use jig_knowledge::{Observed, SimilarAsked};
 use jig_lab::{KnowledgeDesk, Lab};
 use jig_model::protocol::BoxFuture;
-use jig_model::{PlaceName, exit};
+use jig_model::{Fault, PlaceName, exit};
 use jig_repair::agents::templates::TEMPLATES;
 use jig_repair::convergence::TestCounts;
 use jig_repair::known::{FailureAsked, KnownFailures, KnownUnit};
 use jig_repair::patch::Patch;
 use jig_repair::proof::{Confidence, proven};
 use jig_repair::run::Run;
-use jig_repair::setup::RepairFolder;
+use jig_repair::setup::{RepairFolder, TASK};
 use jig_repair::steps::exit_code;
+use jig_repair::task::RepairTask;
 use serde::Deserialize;
+
+use super::folders::{find, open, unusable};
+use crate::args::Common;
+use crate::commands::open_lab;
+use crate::failure::Failure;
 
 /// What is read of a result document.
 #[derive(Debug, Default, Deserialize)]
@@ -139,6 +145,26 @@ impl RepairedAt {
             }
         }
     }
+}
+
+/// Learns from a repair run, named by its name, a beginning of that, or `last`.
+pub(crate) fn capture_repair(common: &Common, wanted: &str) -> Result<(String, Observed), Failure> {
+    let (name, path) = find(common, wanted)?;
+    let (_, run) = open(&path)?;
+    let task = path.join(TASK);
+    let text = fs::read_to_string(&task).map_err(|error| unusable(&task, &error))?;
+    let task = RepairTask::parse(TASK, &text).map_err(|bad| Failure::problems(vec![bad]))?;
+    let place: PlaceName =
+        task.board.parse().map_err(|error| Failure::of(Fault::Profile, &error))?;
+    let at = RepairedAt::of(&open_lab(common)?, &place);
+    let seen = at.observed(&name, &path, &run).ok_or_else(|| {
+        Failure::new(
+            Fault::Usage,
+            format!("{name} has not ended, or has found no failure to repair"),
+        )
+        .help(format!("jig repair status {name}"))
+    })?;
+    Ok((name, at.desk.learner().observe(Observation::Repair(Box::new(seen)))?))
 }
 
 fn patch_of(folder: &RepairFolder, run: &Run) -> Option<ObservedPatch> {

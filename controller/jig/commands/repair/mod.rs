@@ -11,6 +11,7 @@ mod show;
 mod start;
 
 pub(crate) use folders::rig_runs;
+pub(crate) use learn::capture_repair;
 
 use crate::args::{Common, RepairArgs, RepairCommand, RepairRun};
 use crate::failure::Failure;

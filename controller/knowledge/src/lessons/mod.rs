@@ -13,12 +13,15 @@
 //! | as many fixes of a class as the rules say | P2 | [`pattern`] |
 
 pub(crate) mod change;
+mod marked;
 pub(crate) mod pattern;
 pub(crate) mod recovery;
 pub(crate) mod repair;
 pub(crate) mod repeat;
 #[cfg(test)]
 mod tests;
+
+pub use marked::marked;
 
 use crate::observed::ObservedFailure;
 use crate::unit::Draft;

@@ -10,6 +10,8 @@
 
 mod commit;
 mod observed_run;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -176,7 +178,7 @@ impl KnowledgeDesk {
         let _ = look.await;
     }
 
-    /// Learns from a run that has ended, then from earlier ones of which nothing was learnt. Comes behind
+    /// Learns from a run that has ended, and from earlier ones of which nothing was learnt. Comes behind
     /// the verdict, and waits no longer than a moment.
     pub fn capture(&self, run: &RunId) {
         if !self.enabled {
@@ -187,9 +189,11 @@ impl KnowledgeDesk {
         let work = move || {
             let seen = desk.observed(id.as_str())?;
             let _ = observed.send(seen.clone());
-            let kept = desk.learner.observe(seen)?;
-            desk.catch_up(Some(BACKLOG))?;
-            Ok::<Observed, CaptureError>(kept)
+            // What was not learnt comes first: a lesson is what changed from one run to the next.
+            if let Err(error) = desk.catch_up(Some(BACKLOG)) {
+                tracing::debug!(error = chain(&error), "earlier runs were not learnt from");
+            }
+            Ok::<Observed, CaptureError>(desk.learner.observe(seen)?)
         };
         match in_time(CAPTURE, work) {
             Some(Ok(Observed::Learnt(learnt))) => tell(run.as_str(), &learnt),
@@ -340,22 +344,5 @@ fn in_time<T: Send + 'static>(
         }
         // A panic has been told by its hook.
         Err(mpsc::RecvTimeoutError::Disconnected) => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_does_not_answer_is_left_out() {
-        let (release, held) = mpsc::channel::<()>();
-        let began = Instant::now();
-        let late = in_time(Duration::from_millis(20), move || drop(held.recv()));
-        assert_eq!(late, None);
-        // It was not waited for: the thread still waits for this.
-        assert!(release.send(()).is_ok());
-        assert!(began.elapsed() >= Duration::from_millis(20));
-        assert_eq!(in_time(Duration::from_secs(60), || 7), Some(7));
     }
 }
