@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::error::KnowledgeError;
 use crate::knowledge::{Knowledge, KnowledgeOptions};
-use crate::observed::Observation;
+use crate::observed::LearningInput;
 use crate::retrieve::{KnowledgeCaller, KnowledgeHit, RetrievalContext};
 use crate::seen::SeenBefore;
 use crate::store::{CaptureRules, KnowledgeStore, Learnt, Outbox};
@@ -78,7 +78,7 @@ impl Learner {
     ///
     /// # Errors
     /// Neither the store nor the outbox took it.
-    pub fn observe(&self, observation: Observation) -> Result<Observed, KnowledgeError> {
+    pub fn observe(&self, observation: LearningInput) -> Result<Observed, KnowledgeError> {
         let observation = observation.cleaned(&self.redactor);
         match self.store().and_then(|store| store.learn(&observation, &self.rules)) {
             Ok(learnt) => Ok(Observed::Learnt(learnt)),
@@ -96,11 +96,11 @@ impl Learner {
     ///
     /// # Errors
     /// The outbox cannot be written.
-    pub fn queue(&self, observation: Observation) -> Result<PathBuf, KnowledgeError> {
+    pub fn queue(&self, observation: LearningInput) -> Result<PathBuf, KnowledgeError> {
         self.queued(&observation.cleaned(&self.redactor))
     }
 
-    fn queued(&self, observation: &Observation) -> Result<PathBuf, KnowledgeError> {
+    fn queued(&self, observation: &LearningInput) -> Result<PathBuf, KnowledgeError> {
         let text = serde_json::to_string(observation).map_err(KnowledgeError::Encode)?;
         self.outbox().put_text(&UnitId::derived(&["observed", observation.run()]), text)
     }
@@ -118,7 +118,7 @@ impl Learner {
         let store = self.store()?;
         let (mut observed, mut damaged) = (Vec::new(), Vec::new());
         for (path, text) in waiting {
-            match text.and_then(|text| serde_json::from_str::<Observation>(&text).ok()) {
+            match text.and_then(|text| serde_json::from_str::<LearningInput>(&text).ok()) {
                 Some(observation) => observed.push((path, observation)),
                 None => damaged.push(path),
             }

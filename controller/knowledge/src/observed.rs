@@ -5,7 +5,7 @@
 //!
 //! # Design
 //! One type for each source, and nothing of the crates that the sources are. A source that comes later
-//! hands in an [`Observation`] of its own kind, or a [`crate::unit::Draft`] where it has nothing to compare.
+//! hands in an [`LearningInput`] of its own kind, or a [`crate::unit::Draft`] where it has nothing to compare.
 
 use jiff::Timestamp;
 use jig_model::redact::Redactor;
@@ -36,7 +36,7 @@ const EVIDENCE: usize = 8;
 /// Something that was seen.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "of", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Observation {
+pub enum LearningInput {
     /// A run of the rig.
     Run(Box<ObservedRun>),
     /// A run of the repair loop.
@@ -260,7 +260,7 @@ pub fn rig_signature(cause: &str, place: &str) -> String {
     bounded_signature(&signature(&format!("rig:{cause}"), [place], None))
 }
 
-impl Observation {
+impl LearningInput {
     /// Returns the run, by which it is learnt from once.
     pub fn run(&self) -> &str {
         match self {

@@ -111,7 +111,7 @@ impl KnowledgeStore {
         let (count, last) = self.seen_runs(signature, without)?;
         let units = self.units_of_signature(signature)?;
         let mut units: Vec<_> = units.iter().map(SeenUnit::of).collect();
-        units.sort_by(|one, other| one.rank().cmp(&other.rank()));
+        units.sort_by_key(SeenUnit::rank);
         units.truncate(UNITS);
         if count == 0 && units.is_empty() {
             return Ok(None);

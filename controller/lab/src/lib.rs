@@ -57,7 +57,7 @@ pub use self::health::{CheckError, health_policy};
 pub use self::held::HoldError;
 pub use self::hold::hold;
 pub use self::knowledge::{
-    CaptureError, CaughtUp, KnowledgeDesk, SEEN_FILE, observed_run, seen_in, signature_of,
+    CaughtUp, KnowledgeDesk, LearnError, SEEN_FILE, observed_run, seen_in, signature_of,
 };
 pub use self::leases::{
     KEPT as LEASE_KEPT, LeaseOverview, RENEWAL as LEASE_RENEWAL, UNRENEWED as LEASE_UNRENEWED,

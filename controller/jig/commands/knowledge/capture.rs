@@ -1,7 +1,7 @@
 //! `jig kb capture`: learns from runs that nothing was learnt from yet.
 
 use jig_knowledge::Observed;
-use jig_lab::{CaptureError, CaughtUp, KnowledgeDesk};
+use jig_lab::{CaughtUp, KnowledgeDesk, LearnError};
 use jig_model::exit;
 use serde_json::json;
 
@@ -74,19 +74,19 @@ fn all(at: &KbFolder<'_>, desk: &KnowledgeDesk) -> Result<u8, Failure> {
     Ok(exit::PASS)
 }
 
-impl From<CaptureError> for Failure {
-    fn from(error: CaptureError) -> Self {
+impl From<LearnError> for Failure {
+    fn from(error: LearnError) -> Self {
         let of = |fault, help: &str| Self::of(fault, &error).help(help);
         match error {
-            CaptureError::Unended(_) => {
+            LearnError::Unended(_) => {
                 of(jig_model::Fault::Usage, "jig runs attach shows what it does; repeat this then")
             }
-            CaptureError::Elsewhere(_) => of(
+            LearnError::Elsewhere(_) => of(
                 jig_model::Fault::Usage,
                 "type this at the host of the rig, or add a unit: jig kb add --title WORDS",
             ),
-            CaptureError::Run(error) => error.into(),
-            CaptureError::Knowledge(error) => error.into(),
+            LearnError::Run(error) => error.into(),
+            LearnError::Knowledge(error) => error.into(),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::Path;
 
 use jiff::Timestamp;
-use jig_knowledge::observed::Observation;
+use jig_knowledge::observed::LearningInput;
 use jig_knowledge::store::Inserted;
 use jig_knowledge::unit::{
     CaptureTrigger, Draft, KnowledgeUnit, MAX_UNIT, StandingEvent, UnitContent, UnitId,
@@ -114,7 +114,7 @@ fn apply(
 fn of_run(common: &Common, wanted: &str) -> Result<(UnitContent, UnitMetadata), Failure> {
     let seen = open_lab(common)?.catalogue().knowledge().observed(wanted)?;
     // A run of the repair loop is learnt from as a whole: `jig kb capture`.
-    let Observation::Run(run) = seen else { return Ok(Default::default()) };
+    let LearningInput::Run(run) = seen else { return Ok(Default::default()) };
     Ok(marked(&run))
 }
 

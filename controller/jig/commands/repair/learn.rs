@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use jig_knowledge::observed::{
-    Observation, ObservedAttempt, ObservedFailure, ObservedPatch, ObservedRepair, RepairEnd,
+    LearningInput, ObservedAttempt, ObservedFailure, ObservedPatch, ObservedRepair, RepairEnd,
     TestTally, bounded_signature,
 };
 use jig_knowledge::retrieve::KnowledgeHit;
@@ -133,8 +133,8 @@ impl RepairedAt {
     fn failure(&self, run: &str, signature: String) -> ObservedFailure {
         let seen = self.desk.observed(run).ok();
         let failure = seen.and_then(|seen| match seen {
-            Observation::Run(run) => run.failure,
-            Observation::Repair(_) => None,
+            LearningInput::Run(run) => run.failure,
+            LearningInput::Repair(_) => None,
         });
         match failure {
             Some(failure) => ObservedFailure { signature, ..failure },
@@ -164,7 +164,7 @@ pub(crate) fn capture_repair(common: &Common, wanted: &str) -> Result<(String, O
         )
         .help(format!("jig repair status {name}"))
     })?;
-    Ok((name, at.desk.learner().observe(Observation::Repair(Box::new(seen)))?))
+    Ok((name, at.desk.learner().observe(LearningInput::Repair(Box::new(seen)))?))
 }
 
 fn patch_of(folder: &RepairFolder, run: &Run) -> Option<ObservedPatch> {

@@ -32,7 +32,7 @@ impl Lab {
         KnowledgeStore::open(&self.folder.path().join("knowledge.db")).unwrap()
     }
 
-    fn learn(&self, observation: Observation) -> Learnt {
+    fn learn(&self, observation: LearningInput) -> Learnt {
         match self.learner().observe(observation).unwrap() {
             Observed::Learnt(learnt) => learnt,
             Observed::Queued { why, .. } => panic!("{why}"),
@@ -45,7 +45,7 @@ impl Lab {
         if run.run.is_empty() {
             run.run = format!("run-{second}");
         }
-        self.learn(Observation::Run(Box::new(run)))
+        self.learn(LearningInput::Run(Box::new(run)))
     }
 
     /// Returns the unit that an observation has made or renewed.
@@ -269,7 +269,7 @@ fn repair(name: &str, board: &str, identity: &str) -> ObservedRepair {
 }
 
 fn see_repair(lab: &Lab, repair: ObservedRepair) -> Learnt {
-    lab.learn(Observation::Repair(Box::new(repair)))
+    lab.learn(LearningInput::Repair(Box::new(repair)))
 }
 
 #[test]
@@ -399,7 +399,7 @@ fn what_a_broken_store_does_not_take_waits_and_is_learnt_once() {
     (before.run, now.run) = ("a".into(), "b".into());
     now.at = Timestamp::from_second(5).unwrap();
     for run in [&before, &now] {
-        let kept = lab.learner().observe(Observation::Run(Box::new(run.clone()))).unwrap();
+        let kept = lab.learner().observe(LearningInput::Run(Box::new(run.clone()))).unwrap();
         let Observed::Queued { file, .. } = kept else { panic!("{kept:?}") };
         assert!(!std::fs::read_to_string(file).unwrap().contains("hunter2"));
     }

@@ -21,7 +21,7 @@ use super::write::{EVIDENCE, LinkKind, save, sketch_anew};
 use crate::error::KnowledgeError;
 use crate::lessons::repair::RepairLesson;
 use crate::lessons::{Lesson, change, pattern, recovery, repair, repeat};
-use crate::observed::{Observation, ObservedEnd, ObservedRepair, ObservedRun};
+use crate::observed::{LearningInput, ObservedEnd, ObservedRepair, ObservedRun};
 use crate::unit::{Draft, KnowledgeUnit, Standing, StandingEvent, UnitId};
 
 /// When something is captured by itself.
@@ -74,12 +74,12 @@ impl KnowledgeStore {
     /// The store cannot be read or written; nothing is learnt then.
     pub(crate) fn learn(
         &self,
-        observation: &Observation,
+        observation: &LearningInput,
         rules: &CaptureRules,
     ) -> Result<Learnt, KnowledgeError> {
         let body = match observation {
-            Observation::Run(run) => serde_json::to_string(run),
-            Observation::Repair(repair) => serde_json::to_string(repair),
+            LearningInput::Run(run) => serde_json::to_string(run),
+            LearningInput::Repair(repair) => serde_json::to_string(repair),
         };
         let body = body.map_err(KnowledgeError::Encode)?;
         self.change(|change| {
@@ -88,13 +88,13 @@ impl KnowledgeStore {
             }
             let mut learning = Learning { store: self, change, rules, learnt: Learnt::default() };
             let done = match observation {
-                Observation::Run(run) => {
+                LearningInput::Run(run) => {
                     past::note_run(change, run, &body)?;
-                    learning.from_run(run)?
+                    learning.learn_run(run)?
                 }
-                Observation::Repair(repair) => {
+                LearningInput::Repair(repair) => {
                     past::note_repair(change, repair, &body)?;
-                    learning.from_repair(repair)?
+                    learning.learn_repair(repair)?
                 }
             };
             past::forget_oldest(change)?;
@@ -174,7 +174,7 @@ struct Learning<'l> {
 }
 
 impl Learning<'_> {
-    fn from_run(&mut self, run: &ObservedRun) -> Done {
+    fn learn_run(&mut self, run: &ObservedRun) -> Done {
         if run.drill {
             return Ok(Ok(()));
         }
@@ -270,7 +270,7 @@ impl Learning<'_> {
         Ok(Ok(()))
     }
 
-    fn from_repair(&mut self, run: &ObservedRepair) -> Done {
+    fn learn_repair(&mut self, run: &ObservedRepair) -> Done {
         let signature = run.failure.signature.as_str();
         let proven = run.patch.as_ref().filter(|_| run.end.is_proven());
         for attempt in &run.attempts {

@@ -21,7 +21,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use jig_knowledge::observed::{Observation, ObservedRepair};
+use jig_knowledge::observed::{LearningInput, ObservedRepair};
 use jig_knowledge::retrieve::KnowledgeHit;
 use jig_knowledge::store::{CaptureRules, Learnt};
 use jig_knowledge::{Knowledge, KnowledgeError, Learner, Observed, SeenBefore, SimilarAsked};
@@ -83,7 +83,7 @@ pub struct CaughtUp {
 
 /// Says why a run was not learnt from.
 #[derive(Debug, thiserror::Error)]
-pub enum CaptureError {
+pub enum LearnError {
     /// There is no such run, or it cannot be read.
     #[error(transparent)]
     Run(#[from] StoreError),
@@ -193,7 +193,7 @@ impl KnowledgeDesk {
             if let Err(error) = desk.catch_up(Some(BACKLOG)) {
                 tracing::debug!(error = chain(&error), "earlier runs were not learnt from");
             }
-            Ok::<Observed, CaptureError>(desk.learner.observe(seen)?)
+            Ok::<Observed, LearnError>(desk.learner.observe(seen)?)
         };
         match in_time(CAPTURE, work) {
             Some(Ok(Observed::Learnt(learnt))) => tell(run.as_str(), &learnt),
@@ -204,7 +204,7 @@ impl KnowledgeDesk {
                     file.display()
                 );
             }
-            Some(Err(CaptureError::Elsewhere(_))) => {}
+            Some(Err(LearnError::Elsewhere(_))) => {}
             Some(Err(error)) => {
                 tracing::warn!(error = chain(&error), "run {run} was not learnt from")
             }
@@ -223,7 +223,7 @@ impl KnowledgeDesk {
             return;
         }
         let (learner, name) = (self.learner.clone(), repair.run.clone());
-        let seen = Observation::Repair(Box::new(repair));
+        let seen = LearningInput::Repair(Box::new(repair));
         let observed = seen.clone();
         match in_time(CAPTURE, move || learner.observe(observed)) {
             Some(Ok(Observed::Learnt(learnt))) => tell(&name, &learnt),
@@ -247,7 +247,7 @@ impl KnowledgeDesk {
     ///
     /// # Errors
     /// There is no such run, it has not ended, or knowledge cannot be used.
-    pub fn learn_from(&self, wanted: &str) -> Result<(RunId, Observed), CaptureError> {
+    pub fn learn_from(&self, wanted: &str) -> Result<(RunId, Observed), LearnError> {
         let entry = RunStore::new(&self.runs).open(wanted)?;
         let id = entry.dir.id().clone();
         Ok((id, self.learner.observe(self.observed_of(entry)?)?))
@@ -258,7 +258,7 @@ impl KnowledgeDesk {
     ///
     /// # Errors
     /// The folder of runs or the store cannot be used.
-    pub fn catch_up(&self, limit: Option<Duration>) -> Result<CaughtUp, CaptureError> {
+    pub fn catch_up(&self, limit: Option<Duration>) -> Result<CaughtUp, LearnError> {
         let began = Instant::now();
         let mut done = CaughtUp::default();
         (done.queued, done.damaged) = self.learner.catch_up()?;
@@ -286,22 +286,22 @@ impl KnowledgeDesk {
     ///
     /// # Errors
     /// There is no such run, or it has not ended.
-    pub fn observed(&self, wanted: &str) -> Result<Observation, CaptureError> {
+    pub fn observed(&self, wanted: &str) -> Result<LearningInput, LearnError> {
         self.observed_of(RunStore::new(&self.runs).open(wanted)?)
     }
 
-    fn observed_of(&self, entry: RunEntry) -> Result<Observation, CaptureError> {
+    fn observed_of(&self, entry: RunEntry) -> Result<LearningInput, LearnError> {
         let RunEntry { dir, record, live } = entry;
         let record = record?;
         if live || record.state == RunState::Running {
-            return Err(CaptureError::Unended(record.id));
+            return Err(LearnError::Unended(record.id));
         }
         if dir.is_copy() {
-            return Err(CaptureError::Elsewhere(record.id));
+            return Err(LearnError::Elsewhere(record.id));
         }
         let chip = record.board.as_ref().and_then(|board| self.chips.get(board));
         let repairs = self.runs.join("repairs");
-        Ok(Observation::Run(Box::new(observed_run(&dir, &record, chip, &repairs))))
+        Ok(LearningInput::Run(Box::new(observed_run(&dir, &record, chip, &repairs))))
     }
 }
 

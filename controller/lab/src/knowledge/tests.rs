@@ -137,9 +137,9 @@ fn a_copy_of_a_run_of_another_rig_and_one_that_goes_on_teach_nothing() {
     recorded(&runs, |_| (), &[]);
     assert!(desk.observed("last").is_ok());
     fs::remove_file(runs.join(ID).join("children.jsonl")).unwrap();
-    assert!(matches!(desk.observed("last"), Err(CaptureError::Elsewhere(_))));
+    assert!(matches!(desk.observed("last"), Err(LearnError::Elsewhere(_))));
     recorded(&runs, |record| record["state"] = json!("running"), &[]);
-    assert!(matches!(desk.observed("last"), Err(CaptureError::Unended(_))));
+    assert!(matches!(desk.observed("last"), Err(LearnError::Unended(_))));
     // Neither makes a store, and the backlog passes both over.
     assert_eq!(desk.catch_up(None).unwrap().runs, 0);
     assert!(!folder.path().join("state/knowledge").exists());
