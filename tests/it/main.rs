@@ -42,6 +42,7 @@ mod knowledge;
 mod known_good;
 mod lab;
 mod ladder;
+mod learning;
 mod leases;
 mod linux;
 mod manifest;

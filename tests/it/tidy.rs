@@ -37,7 +37,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("jig-bench", &["jig-drivers", "jig-model", "jig-probe", "jig-repair", "jig-rig", "xtask"]),
     ("jig-drivers", &["jig-model"]),
     ("jig-knowledge", &["jig-model"]),
-    ("jig-lab", &["jig-drivers", "jig-model", "jig-probe", "jig-rig"]),
+    ("jig-lab", &["jig-drivers", "jig-knowledge", "jig-model", "jig-probe", "jig-rig"]),
     ("jig-model", &[]),
     ("jig-operator", &["jig-model"]),
     ("jig-probe", &["jig-drivers", "jig-model"]),

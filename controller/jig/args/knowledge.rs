@@ -28,6 +28,8 @@ pub(crate) enum KbCommand {
     Show(KbShowArgs),
     /// Add a unit
     Add(KbAddArgs),
+    /// Learn from runs that nothing was learnt from yet, or from one
+    Capture(KbCaptureArgs),
     /// Change a unit; what stood there stays in its history
     Edit(KbEditArgs),
     /// Confirm that a unit is right
@@ -181,6 +183,17 @@ pub(crate) struct KbAddArgs {
     /// input. Options win over it
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) from: Option<PathBuf>,
+    /// Take symptom, evidence, signature and board from the failure of a run, or `last`
+    #[arg(long, value_name = "RUN", conflicts_with = "from")]
+    pub(crate) from_run: Option<String>,
+}
+
+/// Arguments of `jig kb capture`.
+#[derive(Debug, Args)]
+pub(crate) struct KbCaptureArgs {
+    /// Run or repair run, a beginning of its name, or `last`; the latest 256 runs if missing
+    #[arg(value_name = "RUN")]
+    pub(crate) run: Option<String>,
 }
 
 /// Arguments of `jig kb edit`.

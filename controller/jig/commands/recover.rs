@@ -12,7 +12,9 @@ use super::execute::{ended_run, execute, unexpected};
 use super::rig::OpenRig;
 use crate::args::{Common, RecoverArgs};
 use crate::failure::Failure;
-use crate::render::{LiveView, Screen, Style, TextTable, one_line, show_verdict};
+use crate::render::{
+    LiveView, Screen, Style, TextTable, one_line, seen_words, show_seen, show_verdict,
+};
 
 /// Recovers a place, or shows how it would be done.
 ///
@@ -30,14 +32,17 @@ pub(crate) fn recover(common: &Common, screen: &Screen, args: RecoverArgs) -> Re
     let view = Arc::new(LiveView::new(screen, 2));
     let reply = execute(&rig, command, view.clone());
     view.finish();
-    let (_, record) = ended_run(&rig, screen, reply?)?;
-    let report = RunReport::of(&record);
+    let (dir, record) = ended_run(&rig, screen, reply?)?;
+    let seen = seen_words(&dir, &record);
+    let report = RunReport::of(&record).with_seen_before(seen.as_deref());
     if screen.json() {
         let text = json(&report).map_err(|e| Failure::of(jig_model::Fault::Bug, &e))?;
         screen.out(text.trim_end());
     } else {
         show_verdict(screen, &record);
+        show_seen(screen, seen.as_deref());
     }
+    rig.learn_from(&record.id);
     Ok(report.exit_code())
 }
 

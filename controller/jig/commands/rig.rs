@@ -7,7 +7,7 @@ use jig_lab::{Catalogue, Lab, RigQuery, RigView, look};
 use jig_model::command::{Command, EventSink, Refusal, Reply};
 use jig_model::lease::{LeaseAnswer, LeaseOrder};
 use jig_model::protocol::BoxFuture;
-use jig_model::{ConsoleName, Fault, PlaceName};
+use jig_model::{ConsoleName, Fault, PlaceName, RunId};
 use jig_rig::identity::own_identity;
 use jig_rig::store::host_name;
 use jig_rig::workflow::CancelToken;
@@ -55,6 +55,14 @@ impl OpenRig {
         match self {
             Self::Here(lab) => lab.catalogue().runs_dir(),
             Self::There(rig) => rig.runs_dir().to_owned(),
+        }
+    }
+
+    /// Learns from a run that has ended, behind its verdict. A rig elsewhere does so by itself.
+    pub(crate) fn learn_from(&self, run: &RunId) {
+        match self {
+            Self::Here(lab) => lab.catalogue().knowledge().capture(run),
+            Self::There(_) => {}
         }
     }
 

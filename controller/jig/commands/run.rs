@@ -21,7 +21,7 @@ use super::report_file::{self, is_standard_output};
 use super::rig::OpenRig;
 use crate::args::{Common, ReportArgs, ReportFormatArg, ReportRequest, RunArgs, TestArgs};
 use crate::failure::Failure;
-use crate::render::{LiveView, Screen, show_verdict};
+use crate::render::{LiveView, Screen, seen_words, show_seen, show_verdict};
 
 /// Runs an image with the built-in plan.
 pub(crate) fn run(common: &Common, screen: &Screen, args: RunArgs) -> Result<u8, Failure> {
@@ -55,7 +55,8 @@ fn carry_out(
     let reply = execute(&rig, command, view.clone());
     view.finish();
     let (dir, record) = ended_run(&rig, screen, reply?)?;
-    let report = located(RunReport::of(&record), &dir, &record);
+    let seen = seen_words(&dir, &record);
+    let report = located(RunReport::of(&record), &dir, &record).with_seen_before(seen.as_deref());
     keep_reports(&dir, &report);
     let (shown, files): (Vec<_>, Vec<_>) =
         requests.iter().partition(|request| is_standard_output(&request.path));
@@ -78,6 +79,7 @@ fn carry_out(
         screen.out(text.trim_end());
     } else {
         show_verdict(screen, &record);
+        show_seen(screen, seen.as_deref());
         if let Ok(Some(covered)) = &covered {
             coverage::show(screen, &dir, covered);
         }
@@ -98,6 +100,7 @@ fn carry_out(
             code = if code == PASS { failure.exit_code() } else { code };
         }
     }
+    rig.learn_from(&record.id);
     Ok(code)
 }
 

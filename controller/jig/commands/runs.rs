@@ -37,7 +37,9 @@ pub(crate) fn runs(
 ) -> Result<u8, Failure> {
     match command.unwrap_or(RunsCommand::List) {
         RunsCommand::List => list::list(common, screen),
-        RunsCommand::Show { run } => show::show(screen, &open(common, &run, RunPart::Record)?),
+        RunsCommand::Show { run } => {
+            show::show(common, screen, &open(common, &run, RunPart::Record)?)
+        }
         RunsCommand::Log { run } => log::log(screen, &open(common, &run, RunPart::Log)?),
         RunsCommand::Attach { run, tail } => attach::attach(common, screen, &run, tail),
         RunsCommand::Cancel { run } => cancel::cancel(common, screen, &run),

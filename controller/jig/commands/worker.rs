@@ -34,10 +34,14 @@ pub(crate) fn worker(common: &Common, screen: &Screen, args: WorkerArgs) -> u8 {
         None => carry_out(common, screen),
         Some(folder) => carry_out_job(common, screen, folder),
     };
+    let mut made = None;
     let (last, code) = match carried_out {
-        Ok(reply) => {
+        Ok((reply, lab)) => {
             let code = match &reply {
-                Reply::Run(ended) => ended.exit_code,
+                Reply::Run(ended) => {
+                    made = Some((lab, ended.run.clone()));
+                    ended.exit_code
+                }
                 _ => exit::PASS,
             };
             (WorkerLine::Reply(reply), code)
@@ -55,6 +59,10 @@ pub(crate) fn worker(common: &Common, screen: &Screen, args: WorkerArgs) -> u8 {
             return code;
         }
     }
+    // The caller has the answer.
+    if let Some((lab, run)) = made {
+        lab.catalogue().knowledge().capture(&run);
+    }
     code
 }
 
@@ -69,7 +77,7 @@ fn shortened(last: WorkerLine, code: u8, error: &LineError) -> (Refusal, u8) {
     (refusal, exit::of_fault(Fault::Usage))
 }
 
-fn carry_out(common: &Common, screen: &Screen) -> Result<Reply, Failure> {
+fn carry_out(common: &Common, screen: &Screen) -> Result<(Reply, Lab), Failure> {
     let most = u64::try_from(MOST_LINE).unwrap_or(u64::MAX).saturating_add(1);
     let mut line = Vec::new();
     let read = io::stdin().lock().take(most).read_until(b'\n', &mut line);
@@ -79,11 +87,12 @@ fn carry_out(common: &Common, screen: &Screen) -> Result<Reply, Failure> {
     })?;
     let lab = Lab::open(&common.lab()?)?;
     let events = Arc::new(EventLines(screen.clone()));
-    until_signalled(async |cancel| Ok(lab.execute(command, events, cancel).await?))
+    let reply = until_signalled(async |cancel| Ok(lab.execute(command, events, cancel).await?))?;
+    Ok((reply, lab))
 }
 
 /// Carries out a job: its folder has the command, and the FIFOs by which it gets input and is cancelled.
-fn carry_out_job(common: &Common, screen: &Screen, folder: &Path) -> Result<Reply, Failure> {
+fn carry_out_job(common: &Common, screen: &Screen, folder: &Path) -> Result<(Reply, Lab), Failure> {
     let job = Job::in_folder(folder).ok_or_else(|| {
         Failure::new(Fault::Usage, format!("{} is no folder of a job", folder.display()))
     })?;
@@ -93,7 +102,7 @@ fn carry_out_job(common: &Common, screen: &Screen, folder: &Path) -> Result<Repl
     let refusal = |error: ProbeCommandError| Failure::from(error).into();
     let lab = Lab::open(&LabConfig { user, ..common.lab()? })?.refusing(refusal);
     let events = Arc::new(EventLines(screen.clone()));
-    until_signalled(async |cancel| {
+    let reply = until_signalled(async |cancel| {
         let deaf = |error: io::Error| Failure::of(Fault::Lab, &error);
         let mut cancellation = JobCancellation::listen(folder).map_err(deaf)?;
         let mut orders = JobOrders::listen(folder).map_err(deaf)?;
@@ -128,7 +137,8 @@ fn carry_out_job(common: &Common, screen: &Screen, folder: &Path) -> Result<Repl
             never = obey => match never {},
             never = listen => match never {},
         }
-    })
+    })?;
+    Ok((reply, lab))
 }
 
 /// Writes events on standard output.

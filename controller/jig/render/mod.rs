@@ -15,6 +15,7 @@ mod paint;
 mod progress;
 mod recovery;
 mod screen;
+mod seen;
 mod table;
 mod verdict;
 
@@ -29,5 +30,6 @@ pub(crate) use paint::{Paint, Style};
 pub(crate) use progress::ProgressView;
 pub(crate) use recovery::repair_words;
 pub(crate) use screen::Screen;
+pub(crate) use seen::{line_of, seen_words, show_seen};
 pub(crate) use table::TextTable;
 pub(crate) use verdict::{rest, seconds, show_verdict, verdict_text, verdict_word};

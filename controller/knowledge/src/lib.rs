@@ -11,7 +11,11 @@ pub mod embedding;
 mod error;
 mod index;
 mod knowledge;
+mod learner;
+mod lessons;
+pub mod observed;
 pub mod retrieve;
+mod seen;
 pub mod share;
 pub mod store;
 pub mod text;
@@ -23,3 +27,6 @@ pub use knowledge::{
     Captured, EmbedReport, Knowledge, KnowledgeOptions, KnowledgeStats, MeaningStats, OutboxReport,
     ReindexReport,
 };
+pub use learner::{Learner, Observed, SimilarAsked};
+pub use lessons::marked;
+pub use seen::{SeenBefore, SeenUnit};

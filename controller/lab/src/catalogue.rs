@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 use jig_model::lease::RigUser;
 use jig_model::profile::{BoardProfile, FaultSetText, FaultSets};
-use jig_model::rig_file::{Canary, CaptureClient, Place, Rig, RigText};
+use jig_model::rig_file::{Canary, CaptureClient, KnowledgeSettings, Place, Rig, RigText};
 use jig_model::{BoardId, PlaceName, Problems};
 use jig_probe::DescribedChips;
 use jig_rig::health::HealthStore;
@@ -243,6 +243,17 @@ impl Catalogue {
     /// Returns where the health of places is kept.
     pub fn health_store(&self) -> PathBuf {
         HealthStore::path_in(&self.state())
+    }
+
+    /// Returns how much is learnt without being asked.
+    pub(crate) fn learning(&self) -> &KnowledgeSettings {
+        &self.rig.knowledge
+    }
+
+    /// Returns the chip of each kind of board that names one.
+    pub(crate) fn chips(&self) -> BTreeMap<BoardId, String> {
+        let chip = |profile: &Arc<BoardProfile>| Some((profile.id.clone(), profile.chip.clone()?));
+        self.profiles.values().filter_map(chip).collect()
     }
 
     /// Returns as whom the places are used.

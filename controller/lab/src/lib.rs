@@ -22,6 +22,7 @@ mod faults;
 mod health;
 mod held;
 mod hold;
+mod knowledge;
 mod leases;
 mod port_opener;
 mod power;
@@ -55,6 +56,9 @@ pub use self::faults::InjectError;
 pub use self::health::{CheckError, health_policy};
 pub use self::held::HoldError;
 pub use self::hold::hold;
+pub use self::knowledge::{
+    CaughtUp, KnowledgeDesk, LearnError, SEEN_FILE, observed_run, seen_in, signature_of,
+};
 pub use self::leases::{
     KEPT as LEASE_KEPT, LeaseOverview, RENEWAL as LEASE_RENEWAL, UNRENEWED as LEASE_UNRENEWED,
     acquire,

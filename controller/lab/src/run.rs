@@ -225,6 +225,7 @@ impl Lab {
         {
             tracing::warn!(error = chain(&error), "the coverage of the run was not kept");
         }
+        self.catalogue.knowledge().note_seen(&dir, &record).await;
         if let Err(error) = store.prune(self.catalogue.retention(), jiff::Timestamp::now()) {
             tracing::warn!(error = chain(&error), "old runs were not removed");
         }

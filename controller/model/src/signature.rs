@@ -4,6 +4,9 @@
 
 use serde::Serialize;
 
+use crate::result::CaseStatus;
+use crate::{Verdict, VerdictKind};
+
 /// Longest text of a line in a signature, in bytes.
 const MAX_LINE: usize = 120;
 
@@ -39,6 +42,25 @@ impl Likeness {
         // Of two parts the second may be tests or a line: equal it says the same.
         (tests.is_some() && tests == other_tests).then_some(Self::Tests)
     }
+}
+
+/// Returns the line that shows the failure of a run best.
+pub fn first_bad_line(verdict: &Verdict) -> Option<&str> {
+    let failed = verdict.tests.cases.iter().find(|case| case.status == CaseStatus::Fail);
+    let message = failed.and_then(|case| case.message.as_deref());
+    let evidence = verdict.evidence.first().map(|evidence| evidence.note.as_str());
+    message.or(evidence).filter(|line| !line.is_empty())
+}
+
+/// Returns the signature of a run's failure; `None` for a pass.
+pub fn verdict_signature(verdict: &Verdict) -> Option<String> {
+    if verdict.kind == VerdictKind::Pass {
+        return None;
+    }
+    let bad = |status| matches!(status, CaseStatus::Fail | CaseStatus::Unfinished);
+    let failed = verdict.tests.cases.iter().filter(|case| bad(case.status));
+    let names = failed.map(|case| case.name.as_str());
+    Some(signature(verdict.cause.as_str(), names, first_bad_line(verdict)))
 }
 
 /// Makes the signature of a failure from its class, the names of the tests that failed, in any

@@ -20,6 +20,7 @@ pub mod explain;
 pub mod export;
 pub mod git;
 pub mod journal;
+pub mod known;
 pub mod limits;
 pub mod localise;
 pub mod machine;

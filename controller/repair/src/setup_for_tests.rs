@@ -214,6 +214,7 @@ impl TestSetup {
             flashes: Flashes::default(),
             base: KnownBase::default(),
             held: HeldCommit::default(),
+            known: Arc::new(crate::known::NothingKnown),
             clock: BusyClock::default(),
             faults: InjectedFaults::default(),
         };

@@ -5,18 +5,20 @@ use std::io::Read;
 use std::path::Path;
 
 use jiff::Timestamp;
+use jig_knowledge::observed::LearningInput;
 use jig_knowledge::store::Inserted;
 use jig_knowledge::unit::{
     CaptureTrigger, Draft, KnowledgeUnit, MAX_UNIT, StandingEvent, UnitContent, UnitId,
     UnitMetadata,
 };
-use jig_knowledge::{Captured, Knowledge, KnowledgeOptions};
+use jig_knowledge::{Captured, Knowledge, KnowledgeOptions, marked};
 use jig_model::{Fault, exit};
 use serde::Deserialize;
 use serde_json::json;
 
 use super::{KbFolder, show, shown};
-use crate::args::{KbAddArgs, KbEditArgs, KbJudgeArgs, KbLinkArgs, KbTexts};
+use crate::args::{Common, KbAddArgs, KbEditArgs, KbJudgeArgs, KbLinkArgs, KbTexts};
+use crate::commands::open_lab;
 use crate::failure::Failure;
 use crate::render::one_line;
 
@@ -108,11 +110,20 @@ fn apply(
     Ok(())
 }
 
+/// Takes what a run shows of its failure.
+fn of_run(common: &Common, wanted: &str) -> Result<(UnitContent, UnitMetadata), Failure> {
+    let seen = open_lab(common)?.catalogue().knowledge().observed(wanted)?;
+    // A run of the repair loop is learnt from as a whole: `jig kb capture`.
+    let LearningInput::Run(run) = seen else { return Ok(Default::default()) };
+    Ok(marked(&run))
+}
+
 /// JSON: `{"kept":"stored","what":"new"|"repeat"|"known","id"}` or `{"kept":"queued","file","why"}`.
-pub(super) fn add(at: &KbFolder<'_>, args: KbAddArgs) -> Result<u8, Failure> {
-    let (mut content, mut metadata) = match &args.from {
-        Some(path) => read_unit(path)?,
-        None => Default::default(),
+pub(super) fn add(common: &Common, at: &KbFolder<'_>, args: KbAddArgs) -> Result<u8, Failure> {
+    let (mut content, mut metadata) = match (&args.from, &args.from_run) {
+        (Some(path), _) => read_unit(path)?,
+        (None, Some(run)) => of_run(common, run)?,
+        (None, None) => Default::default(),
     };
     // What a person writes down is surer than what is extracted.
     if args.from.is_none() {

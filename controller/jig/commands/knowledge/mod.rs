@@ -1,6 +1,7 @@
 //! `jig kb`: what this lab has learnt.
 
 mod bench;
+mod capture;
 mod change;
 mod search;
 mod share;
@@ -12,7 +13,7 @@ use std::time::Duration;
 use jig_knowledge::embedding::{EmbeddingConfig, LoadEmbedder, OnnxEmbedder};
 use jig_knowledge::{Knowledge, KnowledgeOptions, MeaningStats};
 use jig_lab::Catalogue;
-use jig_model::exit;
+use jig_model::{Fault, exit};
 
 use crate::args::{Common, KbArgs, KbCommand};
 use crate::failure::Failure;
@@ -30,7 +31,8 @@ pub(crate) fn knowledge(common: &Common, screen: &Screen, args: KbArgs) -> Resul
     match args.command {
         KbCommand::Search(args) => search::search(&at, args),
         KbCommand::Show(args) => show::show(&at, &args),
-        KbCommand::Add(args) => change::add(&at, args),
+        KbCommand::Add(args) => change::add(common, &at, args),
+        KbCommand::Capture(args) => capture::capture(common, &at, &args),
         KbCommand::Edit(args) => change::edit(&at, args),
         KbCommand::Verify(args) => change::judge(&at, &args, true),
         KbCommand::Reject(args) => change::judge(&at, &args, false),
@@ -56,6 +58,12 @@ struct KbFolder<'a> {
 
 impl<'a> KbFolder<'a> {
     fn of(common: &Common, screen: &'a Screen, embedding: Option<&Path>) -> Result<Self, Failure> {
+        if common.is_elsewhere() {
+            let words =
+                "`jig kb` works on the knowledge of this host, not on that of a rig elsewhere";
+            return Err(Failure::new(Fault::Usage, words)
+                .help("type it at the host of that rig: ssh HOST jig kb search WORDS"));
+        }
         let embedder = embedding.map(EmbeddingConfig::read).transpose()?;
         let embedder = embedder.map(OnnxEmbedder::loader);
         let folder = Knowledge::folder_in(&Catalogue::load(&common.lab()?)?.state());

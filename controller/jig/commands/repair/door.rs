@@ -61,8 +61,17 @@ impl RigDoor for LabDoor {
             let (ended, end) = oneshot::channel();
             self.commands().spawn(async move {
                 let done = lab.execute(command, events, token).await;
+                let run = match &done {
+                    Ok(Reply::Run(ended)) => Some(ended.run.clone()),
+                    _ => None,
+                };
                 // An error says that the caller has dropped its future.
                 let _ = ended.send(done.map_err(|error| refusal(error.into())));
+                if let Some(run) = run {
+                    // Steps of recovery teach something in a repair run, too.
+                    let desk = lab.catalogue().knowledge();
+                    let _ = tokio::task::spawn_blocking(move || desk.capture(&run)).await;
+                }
             });
             let _cancel = CancelOnDrop(cancel);
             end.await.unwrap_or_else(|_| {

@@ -28,6 +28,7 @@ use jig_repair::task::{AgentRef, RepairTask};
 use super::door::LabDoor;
 use super::folders::{HELD_OUT, PLAN, TASK, as_begun, open, origin_of, policy_of, unusable};
 use super::host::{programs, redactor_of, search_path};
+use super::learn::{LabKnows, RepairedAt};
 use super::show::{RowFollower, document, standing, tell};
 use crate::args::Common;
 use crate::commands::runtime::until_signalled;
@@ -54,7 +55,7 @@ pub(super) fn drive(
     lock: DriverLock,
     faults: InjectedFaults,
 ) -> Result<u8, Failure> {
-    let (mut setup, door, waiting) = bind(common, name, path)?;
+    let (mut setup, door, waiting, at) = bind(common, name, path)?;
     setup.faults = faults;
     let redactor = setup.redactor.clone();
     let steps = Steps(setup);
@@ -105,7 +106,9 @@ pub(super) fn drive(
         }
         return Ok(exit::INCONCLUSIVE);
     }
-    ended(screen, name, path, &run)
+    let code = ended(screen, name, path, &run);
+    at.learn(name, path, &run);
+    code
 }
 
 /// Shows how a run has ended, and ends with its exit code.
@@ -125,7 +128,7 @@ fn bind(
     common: &Common,
     name: &str,
     path: &Path,
-) -> Result<(RepairSetup, Arc<LabDoor>, Waiting), Failure> {
+) -> Result<(RepairSetup, Arc<LabDoor>, Waiting, RepairedAt), Failure> {
     as_begun(path, &open(path)?.1)?;
     let text = |file: &str| {
         let path = path.join(file);
@@ -151,6 +154,8 @@ fn bind(
         ..given
     };
     let lab = Lab::open(&config)?;
+    let at = RepairedAt::of(&lab, &place);
+    let known = Arc::new(LabKnows { desk: at.desk.clone(), board: at.board.clone() });
     let door = Arc::new(LabDoor::new(lab, &place, Arc::new(Silent))?);
     let folder = RepairFolder::new(path);
     folder.make().map_err(|error| unusable(path, &error))?;
@@ -192,6 +197,7 @@ fn bind(
         folder,
         agents,
         rig: Arc::clone(&door) as _,
+        known,
         programs,
         git,
         search_path: search_path(),
@@ -203,5 +209,5 @@ fn bind(
         clock: BusyClock::default(),
         faults: InjectedFaults::default(),
     };
-    Ok((setup, door, waiting))
+    Ok((setup, door, waiting, at))
 }

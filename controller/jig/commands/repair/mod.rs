@@ -5,11 +5,13 @@ mod door;
 mod drive;
 mod folders;
 mod host;
+mod learn;
 mod mcp;
 mod show;
 mod start;
 
 pub(crate) use folders::rig_runs;
+pub(crate) use learn::capture_repair;
 
 use crate::args::{Common, RepairArgs, RepairCommand, RepairRun};
 use crate::failure::Failure;

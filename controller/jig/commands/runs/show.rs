@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use jig_lab::RunStanding;
+use jig_knowledge::SeenBefore;
+use jig_lab::{Catalogue, RunStanding, seen_in, signature_of};
 use jig_model::result::CaseStatus;
 use jig_model::{Purpose, exit};
 use jig_rig::store::{RunEntry, RunRecord};
@@ -10,14 +11,18 @@ use serde_json::json;
 
 use super::source::OpenedRun;
 use super::words;
+use crate::args::Common;
 use crate::failure::Failure;
-use crate::render::{Paint, Screen, Style, one_line, quote, seconds, verdict_text, verdict_word};
+use crate::render::{
+    Paint, Screen, Style, line_of, one_line, quote, seconds, verdict_text, verdict_word,
+};
 
 /// Most ranges that are quoted.
 const MAX_QUOTES: usize = 3;
 
-/// Shows a run's record. JSON: `{"state","dir","record":RECORD}`, the record as stored.
-pub(super) fn show(screen: &Screen, run: &OpenedRun) -> Result<u8, Failure> {
+/// Shows a run's record. JSON: `{"state","dir","record":RECORD}`, the record as stored, and `"seen_before"`
+/// where something is known of its failure.
+pub(super) fn show(common: &Common, screen: &Screen, run: &OpenedRun) -> Result<u8, Failure> {
     let (entry, dir) = (&run.entry, run.dir.display().to_string());
     let record = entry.record.as_ref().map_err(|error| {
         Failure::of(error.fault(), error).help(format!(
@@ -25,12 +30,33 @@ pub(super) fn show(screen: &Screen, run: &OpenedRun) -> Result<u8, Failure> {
             entry.dir.id(),
         ))
     })?;
+    let seen = seen_now(common, entry, record);
     if screen.json() {
-        screen.out_json(&json!({ "state": RunStanding::of(entry), "dir": dir, "record": record }));
+        let mut shown = json!({ "state": RunStanding::of(entry), "dir": dir, "record": record });
+        if let Some(seen) = &seen {
+            shown["seen_before"] = json!(seen);
+        }
+        screen.out_json(&shown);
     } else {
         screen.out(text(entry, record, &dir, screen.out_paint()).trim_end());
+        if let Some(line) = seen.as_ref().and_then(line_of) {
+            screen.out(&format!("  seen before: {line}"));
+        }
     }
     Ok(exit::PASS)
+}
+
+/// Returns what is known of the failure of a run: of a run of this host what is known now, which may be
+/// more than when it ended; else what its rig knew then.
+fn seen_now(common: &Common, entry: &RunEntry, record: &RunRecord) -> Option<SeenBefore> {
+    signature_of(record)?;
+    let then = || seen_in(entry.dir.path());
+    if common.is_elsewhere() || entry.dir.is_copy() {
+        return then();
+    }
+    // A rig file that cannot be read keeps no run from being shown.
+    let catalogue = common.lab().ok().and_then(|config| Catalogue::load(&config).ok());
+    catalogue.and_then(|catalogue| catalogue.knowledge().seen_before(record)).or_else(then)
 }
 
 pub(super) fn text(entry: &RunEntry, record: &RunRecord, dir: &str, paint: Paint) -> String {

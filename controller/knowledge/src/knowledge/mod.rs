@@ -179,6 +179,11 @@ impl Knowledge {
         &self.store
     }
 
+    /// Returns what removes secrets.
+    pub(crate) fn redactor(&self) -> &Redactor {
+        &self.options.redactor
+    }
+
     /// Returns the folder.
     pub fn folder(&self) -> &Path {
         &self.folder

@@ -5,11 +5,14 @@
 //!
 //! Refuses to rank or to search text: that is the index's.
 
+mod learn;
 mod outbox;
+mod past;
 mod read;
 mod schema;
 mod write;
 
+pub use learn::{CaptureRules, Learnt, LearntUnit};
 pub use outbox::{Outbox, OutboxItem};
 pub use read::{HistoryLine, Link, StoreCounts};
 pub use schema::KnowledgeStore;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::KnowledgeError;
 use crate::text::digest_of;
-use crate::unit::{Draft, MAX_UNIT};
+use crate::unit::{Draft, MAX_UNIT, UnitId};
 
 /// Largest file: a unit, its quoting as JSON, and what stands around it.
 const MOST: u64 = MAX_UNIT as u64 * 7;
@@ -51,10 +51,15 @@ impl Outbox {
     /// It cannot be written; then nothing is.
     pub fn put(&self, draft: &Draft) -> Result<PathBuf, KnowledgeError> {
         let text = serde_json::to_string(draft).map_err(KnowledgeError::Encode)?;
+        self.put_text(&draft.id, text)
+    }
+
+    /// Keeps a text that is not of a draft, such as an observation. It is durable when the call returns.
+    pub(crate) fn put_text(&self, id: &UnitId, text: String) -> Result<PathBuf, KnowledgeError> {
         let envelope = Envelope { version: 1, sha256: digest_of(&text), draft: text };
         let body = serde_json::to_string(&envelope).map_err(KnowledgeError::Encode)?;
-        let path = self.folder.join(format!("{}.json", draft.id));
-        let new = self.folder.join(format!("{}.new", draft.id));
+        let path = self.folder.join(format!("{id}.json"));
+        let new = self.folder.join(format!("{id}.new"));
         let write = || {
             fs::create_dir_all(&self.folder)?;
             let mut file = File::create(&new)?;
@@ -76,6 +81,17 @@ impl Outbox {
     /// # Errors
     /// The folder cannot be read. A damaged file is returned without a draft, and stays.
     pub fn items(&self) -> Result<Vec<OutboxItem>, KnowledgeError> {
+        let texts = self.texts()?.into_iter();
+        Ok(texts
+            .map(|(path, text)| OutboxItem {
+                draft: text.and_then(|text| serde_json::from_str(&text).ok()),
+                path,
+            })
+            .collect())
+    }
+
+    /// Returns files and their texts, in the order of their names; a damaged file has no text.
+    pub(crate) fn texts(&self) -> Result<Vec<(PathBuf, Option<String>)>, KnowledgeError> {
         let entries = match fs::read_dir(&self.folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             other => other.map_err(|error| KnowledgeError::file(&self.folder, error))?,
@@ -86,7 +102,7 @@ impl Outbox {
             .take(FILES)
             .collect();
         paths.sort();
-        Ok(paths.into_iter().map(|path| OutboxItem { draft: read(&path), path }).collect())
+        Ok(paths.into_iter().map(|path| (path.clone(), read(&path))).collect())
     }
 
     /// Removes a file whose draft is stored.
@@ -102,7 +118,7 @@ impl Outbox {
     }
 }
 
-fn read(path: &Path) -> Option<Draft> {
+fn read(path: &Path) -> Option<String> {
     if !fs::symlink_metadata(path).ok()?.is_file() {
         return None;
     }
@@ -110,5 +126,5 @@ fn read(path: &Path) -> Option<Draft> {
     File::open(path).ok()?.take(MOST).read_to_string(&mut body).ok()?;
     let envelope: Envelope = serde_json::from_str(&body).ok()?;
     let whole = envelope.version == 1 && envelope.sha256 == digest_of(&envelope.draft);
-    whole.then(|| serde_json::from_str(&envelope.draft).ok())?
+    whole.then_some(envelope.draft)
 }

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
+use super::past;
 use crate::error::KnowledgeError;
 use crate::unit::UnitId;
 
@@ -123,6 +124,7 @@ impl KnowledgeStore {
             Some(found) => return Err(store.damaged(format!("there is no format {found}"))),
             None => return Err(store.damaged(SOMETHING_ELSE)),
         }
+        store.with(past::prepare)?;
         let select = "SELECT store FROM identity";
         let identity: i64 =
             store.with(|connection| connection.query_row(select, [], |row| row.get(0)))?;

@@ -18,7 +18,7 @@ const SAME: f64 = 0.85;
 const COMPARED: usize = 64;
 
 /// Most evidence that repeats add to a unit.
-const EVIDENCE: usize = 16;
+pub(super) const EVIDENCE: usize = 16;
 
 /// What became of a draft.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -107,7 +107,7 @@ impl KnowledgeStore {
         })
     }
 
-    fn insert_into(
+    pub(super) fn insert_into(
         &self,
         change: &Connection,
         draft: &Draft,
@@ -213,58 +213,65 @@ impl KnowledgeStore {
         event: StandingEvent,
         change_unit: impl Fn(&mut KnowledgeUnit) -> Result<(), KnowledgeError>,
     ) -> Result<KnowledgeUnit, KnowledgeError> {
-        self.change(|change| {
-            let select = "SELECT doc FROM unit WHERE id = ?1";
-            let found =
-                change.query_row(select, [id.as_str()], |row| row.get::<_, i64>(0)).optional()?;
-            let Some(doc) = found else { return Ok(Err(KnowledgeError::Unknown(id.clone()))) };
-            let mut unit = match self.load(change, doc)? {
-                Ok(unit) => unit,
-                Err(error) => return Ok(Err(error)),
-            };
-            let before = serde_json::to_string(&unit).map_err(KnowledgeError::Encode);
-            let before = match before {
-                Ok(before) => before,
-                Err(error) => return Ok(Err(error)),
-            };
-            let prose = unit.content.prose();
-            match unit.standing.next(event) {
-                Ok(standing) => unit.standing = standing,
-                Err(why) => return Ok(Err(KnowledgeError::Standing { id: id.clone(), why })),
-            }
-            if let Err(error) = change_unit(&mut unit) {
-                return Ok(Err(error));
-            }
-            unit.audit.updated_at = at;
-            let seq = match save(change, doc, &unit)? {
-                Ok(seq) => seq,
-                Err(error) => return Ok(Err(error)),
-            };
-            // Who takes it back, reads it: else it would be unread for a year at once.
-            if event == StandingEvent::Restored {
-                let read = "UPDATE unit SET read_us = ?1 WHERE doc = ?2";
-                change.execute(read, params![at.as_microsecond(), doc])?;
-            }
-            let remember = "INSERT INTO history VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-            let is_edit = event == StandingEvent::Edited;
-            let kept = is_edit.then_some(before);
-            change.execute(
-                remember,
-                params![doc, seq, at.as_microsecond(), by, event.word(), kept],
-            )?;
-            let now = unit.content.prose();
-            if now != prose {
-                change
-                    .execute("DELETE FROM band WHERE doc = ?1 AND band BETWEEN 0 AND 255", [doc])?;
-                for (number, hash) in MinHash::of(&now).bands() {
-                    change.execute(
-                        "INSERT INTO band VALUES (?1, ?2, ?3)",
-                        params![number, hash, doc],
-                    )?;
-                }
-            }
-            Ok(Ok(unit))
-        })
+        self.change(|change| self.modify_in(change, id, (by, at), event, &change_unit))
+    }
+
+    /// Tells a unit what has happened to it, within a change of the store.
+    pub(super) fn tell_in(
+        &self,
+        change: &Connection,
+        id: &UnitId,
+        event: StandingEvent,
+        said: (&str, Timestamp),
+    ) -> rusqlite::Result<Result<KnowledgeUnit, KnowledgeError>> {
+        self.modify_in(change, id, said, event, |_| Ok(()))
+    }
+
+    fn modify_in(
+        &self,
+        change: &Connection,
+        id: &UnitId,
+        (by, at): (&str, Timestamp),
+        event: StandingEvent,
+        change_unit: impl Fn(&mut KnowledgeUnit) -> Result<(), KnowledgeError>,
+    ) -> rusqlite::Result<Result<KnowledgeUnit, KnowledgeError>> {
+        let select = "SELECT doc FROM unit WHERE id = ?1";
+        let found =
+            change.query_row(select, [id.as_str()], |row| row.get::<_, i64>(0)).optional()?;
+        let Some(doc) = found else { return Ok(Err(KnowledgeError::Unknown(id.clone()))) };
+        let mut unit = match self.load(change, doc)? {
+            Ok(unit) => unit,
+            Err(error) => return Ok(Err(error)),
+        };
+        let before = serde_json::to_string(&unit).map_err(KnowledgeError::Encode);
+        let before = match before {
+            Ok(before) => before,
+            Err(error) => return Ok(Err(error)),
+        };
+        let prose = unit.content.prose();
+        match unit.standing.next(event) {
+            Ok(standing) => unit.standing = standing,
+            Err(why) => return Ok(Err(KnowledgeError::Standing { id: id.clone(), why })),
+        }
+        if let Err(error) = change_unit(&mut unit) {
+            return Ok(Err(error));
+        }
+        unit.audit.updated_at = at;
+        let seq = match save(change, doc, &unit)? {
+            Ok(seq) => seq,
+            Err(error) => return Ok(Err(error)),
+        };
+        // Who takes it back, reads it: else it would be unread for a year at once.
+        if event == StandingEvent::Restored {
+            let read = "UPDATE unit SET read_us = ?1 WHERE doc = ?2";
+            change.execute(read, params![at.as_microsecond(), doc])?;
+        }
+        let remember = "INSERT INTO history VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+        let is_edit = event == StandingEvent::Edited;
+        let kept = is_edit.then_some(before);
+        change.execute(remember, params![doc, seq, at.as_microsecond(), by, event.word(), kept])?;
+        sketch_anew(change, doc, &prose, &unit.content.prose())?;
+        Ok(Ok(unit))
     }
 
     /// Links two units.
@@ -414,8 +421,25 @@ fn unit_of(draft: &Draft, standing: Standing) -> KnowledgeUnit {
     KnowledgeUnit { id, content, metadata, standing, audit }
 }
 
+/// Sketches the text of a unit anew where it has changed.
+pub(super) fn sketch_anew(
+    change: &Connection,
+    doc: i64,
+    before: &str,
+    now: &str,
+) -> rusqlite::Result<()> {
+    if before == now {
+        return Ok(());
+    }
+    change.execute("DELETE FROM band WHERE doc = ?1 AND band BETWEEN 0 AND 255", [doc])?;
+    for (number, hash) in MinHash::of(now).bands() {
+        change.execute("INSERT INTO band VALUES (?1, ?2, ?3)", params![number, hash, doc])?;
+    }
+    Ok(())
+}
+
 /// Writes a unit under the next change; returns its number.
-fn save(
+pub(super) fn save(
     change: &Connection,
     doc: i64,
     unit: &KnowledgeUnit,

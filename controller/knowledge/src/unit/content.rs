@@ -122,6 +122,16 @@ pub struct UnitAudit {
     pub last_seen: Timestamp,
 }
 
+impl EvidenceSource {
+    /// Names bytes of a file of a run, by their place and hash.
+    pub fn of(run: &str, file: &str, start: u64, bytes: &[u8]) -> Self {
+        use sha2::{Digest as _, Sha256};
+        let end = start.saturating_add(bytes.len() as u64);
+        let sha256 = jig_model::image::hex(&Sha256::digest(bytes));
+        Self { run: run.to_owned(), file: file.to_owned(), start, end, sha256 }
+    }
+}
+
 impl UnitContent {
     /// Returns what the unit says as prose: what is compared with other units.
     pub fn prose(&self) -> String {

@@ -29,6 +29,12 @@ impl UnitId {
         Self(format!("{PREFIX}{:012x}", drawn & 0xffff_ffff_ffff))
     }
 
+    /// Derives a name from what a unit is the only one for: the same words give the same name.
+    pub fn derived(words: &[&str]) -> Self {
+        let hash = crate::text::digest_of(&words.join("\u{0}"));
+        Self(format!("{PREFIX}{}", &hash[..DIGITS]))
+    }
+
     /// Returns it as text.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -75,6 +81,10 @@ mod tests {
         let id = UnitId::random();
         assert_eq!(id.as_str().parse(), Ok(id.clone()));
         assert_ne!(id, UnitId::random());
+        let derived = UnitId::derived(&["a", "b"]);
+        assert_eq!(derived.as_str().parse(), Ok(derived.clone()));
+        assert_eq!(derived, UnitId::derived(&["a", "b"]));
+        assert_ne!(derived, UnitId::derived(&["ab", ""]));
         for wrong in
             ["", "k-", "k-0123456789AB", "k-0123456789abc", "x-0123456789ab", "k-../../etc/"]
         {

@@ -70,7 +70,7 @@ pub(super) fn check(content: &UnitContent, metadata: &UnitMetadata) -> Result<()
 }
 
 /// Replaces control characters but line ends and tabs, and characters that reorder or hide text.
-pub(super) fn readable(text: &str) -> String {
+pub(crate) fn readable(text: &str) -> String {
     let hides = |c: char| {
         matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}'
             | '\u{e0000}'..='\u{e007f}')

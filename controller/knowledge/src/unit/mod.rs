@@ -10,6 +10,7 @@ mod trigger;
 pub use content::{EvidenceSource, UnitAudit, UnitContent, UnitMetadata};
 pub use draft::Draft;
 pub use id::{UnitId, UnitIdError};
+pub(crate) use limits::readable as readable_text;
 pub use limits::{MAX_UNIT, UnitLimitError};
 pub use standing::{IllegalStanding, MAX_MATURITY, Standing, StandingEvent, VerificationStatus};
 pub use trigger::CaptureTrigger;

@@ -10,9 +10,9 @@ use super::known_boards::KnownBoards;
 use super::power::Devices;
 use super::raw::{RawCanary, RawEmulator, RawHub, RawPlace, RawProbe, RawRig, RawRuns};
 use super::{
-    Canary, CaptureLimits, EmulatorPart, Hub, Network, Place, ProbePart, Rig, RunStorage,
-    ServeSettings, access, capture, checks, console_transports, flasher, leases, power, reset,
-    serve,
+    Canary, CaptureLimits, EmulatorPart, Hub, KnowledgeSettings, Network, Place, ProbePart, Rig,
+    RunStorage, ServeSettings, access, capture, checks, console_transports, flasher, knowledge,
+    leases, power, reset, serve,
 };
 use crate::access::AccessRule;
 use crate::chip::{ChipSource, NoChips};
@@ -60,6 +60,8 @@ struct Earlier {
     serve: Option<String>,
     /// What each place has to itself.
     claims: Claims,
+    /// The file that says what is learnt.
+    knowledge: Option<String>,
 }
 
 /// What one file says.
@@ -71,6 +73,7 @@ struct LoweredFile {
     capture: Option<CaptureLimits>,
     leases: Option<LeasePolicy>,
     serve: Option<ServeSettings>,
+    knowledge: Option<KnowledgeSettings>,
     access: Vec<AccessRule>,
 }
 
@@ -103,7 +106,18 @@ impl Rig {
         let mut problems = Vec::new();
         for file in files {
             match parse_file(file, &devices, boards, &mut earlier) {
-                Ok(LoweredFile { places, power, hubs, runs, capture, leases, serve, access }) => {
+                Ok(file) => {
+                    let LoweredFile {
+                        places,
+                        power,
+                        hubs,
+                        runs,
+                        capture,
+                        leases,
+                        serve,
+                        knowledge,
+                        access,
+                    } = file;
                     rig.access.rules.extend(access);
                     rig.places.extend(places);
                     rig.hubs.extend(hubs);
@@ -112,6 +126,7 @@ impl Rig {
                     rig.capture = capture.unwrap_or(rig.capture);
                     rig.leases = leases.unwrap_or(rig.leases);
                     rig.serve = serve.unwrap_or(rig.serve);
+                    rig.knowledge = knowledge.unwrap_or(rig.knowledge);
                 }
                 Err(bad) => problems.push(without_secrets(bad)),
             }
@@ -173,6 +188,10 @@ fn parse_file(
             once(&table, origin, &mut earlier.serve, "rig::serve-twice", &findings);
             serve::lower(table.value, &findings)
         });
+        let knowledge = raw.value.knowledge.map(|table| {
+            once(&table, origin, &mut earlier.knowledge, "rig::knowledge-twice", &findings);
+            knowledge::lower(table.value, &findings)
+        });
         let access = raw.value.access.map(|list| list.value).unwrap_or_default().into_iter();
         let access: Vec<Option<AccessRule>> =
             access.map(|rule| access::lower(rule, (origin, text), &findings)).collect();
@@ -212,6 +231,7 @@ fn parse_file(
             capture,
             leases,
             serve,
+            knowledge,
             access: access.into_iter().collect::<Option<_>>()?,
         })
     });
@@ -235,6 +255,7 @@ fn once<T>(
         "rig::runs-twice" => ("where runs are kept", "[runs]"),
         "rig::leases-twice" => ("who goes first", "[leases]"),
         "rig::serve-twice" => ("how the service runs", "[serve]"),
+        "rig::knowledge-twice" => ("what is learnt", "[knowledge]"),
         _ => ("how much is kept between runs", "[capture]"),
     };
     match earlier {

@@ -15,6 +15,7 @@ mod claims;
 mod console_transports;
 mod deploy_at;
 mod flasher;
+mod knowledge;
 mod known_boards;
 mod leases;
 mod lower;
@@ -28,6 +29,7 @@ mod serve;
 mod shell;
 mod types;
 
+pub use knowledge::KnowledgeSettings;
 pub use lower::RigText;
 pub use parts::{
     CaptureClient, ConsoleTransport, EmulatorDeploy, EmulatorPart, Endpoint, FlasherPart,

@@ -33,6 +33,8 @@ toml_table! {
         leases: RawLeases = optional,
         /// How `jig serve` runs; its command line overrides each key.
         serve: RawServe = optional,
+        /// What is learnt from runs, recoveries and repairs by itself.
+        knowledge: RawKnowledge = optional,
         /// Who may do what at which places. Without a rule, all may do all.
         access: Vec<Located<RawAccess>> = optional,
     }
@@ -50,6 +52,19 @@ toml_table! {
         socket_mode: String = optional,
         /// Group of the socket of the rig, by name or number.
         socket_group: String = optional,
+    }
+
+    /// What is learnt from runs, recoveries and repairs by itself.
+    pub(super) struct RawKnowledge {
+        /// Whether anything is learnt or looked up by itself; true if missing.
+        enabled: bool = optional,
+        /// A failure that was seen this often becomes a unit; 3 if missing.
+        repeats: u32 = optional,
+        /// So many fixes of one class of failure on one kind of board become a unit of their own; 10 if
+        /// missing.
+        threshold: u32 = optional,
+        /// No unit is made by itself where there are this many; 20000 if missing.
+        most_units: u32 = optional,
     }
 
     /// Gives rights to identities at places. Rules only give: their order means nothing.

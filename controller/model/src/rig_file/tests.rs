@@ -95,6 +95,22 @@ fn a_place_declared_twice_names_both_files() {
 }
 
 #[test]
+fn what_is_learnt_has_usual_values_and_bounds() {
+    let of = |text: &str| parse(&[("a", &format!("version = 1\n{text}"))]);
+    let usual = of("").unwrap().knowledge;
+    assert!(usual.enabled);
+    let said = of("[knowledge]\nenabled = false\nrepeats = 5\n").unwrap().knowledge;
+    assert_eq!((said.enabled, said.repeats, said.threshold), (false, 5, usual.threshold));
+    for bad in ["repeats = 1", "threshold = 0", "most_units = 5"] {
+        let text = of(&format!("[knowledge]\n{bad}\n")).unwrap_err()[0].to_string();
+        assert!(text.contains("cannot be"), "{bad}: {text}");
+    }
+    let twice = "version = 1\n[knowledge]\n";
+    let text = parse(&[("a", twice), ("b", twice)]).unwrap_err()[0].to_string();
+    assert!(text.contains("b says what is learnt, but a does so"), "{text}");
+}
+
+#[test]
 fn every_file_is_reported() {
     let files = [("a", "version = 2"), ("b", DROP_IN), ("c", "x"), ("d", "version = 1\ny = 1")];
     let problems = parse(&files).unwrap_err();

@@ -6,7 +6,10 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{ConsoleTransport, EmulatorPart, FlasherPart, ProbePart, ResetPart, ServeSettings};
+use super::{
+    ConsoleTransport, EmulatorPart, FlasherPart, KnowledgeSettings, ProbePart, ResetPart,
+    ServeSettings,
+};
 use crate::access::AccessRules;
 use crate::document::did_you_mean;
 use crate::lease::LeasePolicy;
@@ -33,6 +36,8 @@ pub struct Rig {
     pub leases: LeasePolicy,
     /// How the service runs.
     pub serve: ServeSettings,
+    /// What is learnt by itself.
+    pub knowledge: KnowledgeSettings,
     /// Who may do what at which places.
     pub access: AccessRules,
 }

@@ -40,6 +40,7 @@ pub use tree_files::BaseTreeError;
 use crate::agents::RepairAgent;
 use crate::git::{Git, GitError};
 use crate::journal::now_ms;
+use crate::known::KnownFailures;
 use crate::machine::RepairState;
 use crate::policy::Policy;
 use crate::redact::Redactor;
@@ -85,6 +86,8 @@ pub struct RepairSetup {
     pub agents: Vec<NamedAgent>,
     /// The rig.
     pub rig: Arc<dyn RigDoor>,
+    /// What the lab knows of failures.
+    pub known: Arc<dyn KnownFailures>,
     /// Runs builds.
     pub programs: Arc<dyn Programs>,
     /// Calls git in the user's repository, which only gets a branch.

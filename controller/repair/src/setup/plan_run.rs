@@ -11,26 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::convergence::TestCounts;
 use crate::journal::EvidenceRef;
 use crate::proof::PlanRun;
-use crate::signature::signature;
-
-/// Returns the line that shows the failure of a run best.
-pub fn first_bad_line(verdict: &Verdict) -> Option<&str> {
-    let failed = verdict.tests.cases.iter().find(|case| case.status == CaseStatus::Fail);
-    let message = failed.and_then(|case| case.message.as_deref());
-    let evidence = verdict.evidence.first().map(|evidence| evidence.note.as_str());
-    message.or(evidence).filter(|line| !line.is_empty())
-}
-
-/// Returns the signature of a run's failure; `None` for a pass.
-pub fn verdict_signature(verdict: &Verdict) -> Option<String> {
-    if verdict.kind == VerdictKind::Pass {
-        return None;
-    }
-    let bad = |status| matches!(status, CaseStatus::Fail | CaseStatus::Unfinished);
-    let failed = verdict.tests.cases.iter().filter(|case| bad(case.status));
-    let names = failed.map(|case| case.name.as_str());
-    Some(signature(verdict.cause.as_str(), names, first_bad_line(verdict)))
-}
+pub use crate::signature::{first_bad_line, verdict_signature};
 
 /// The result of one run of a plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -33,6 +33,9 @@ pub fn summary(report: &RunReport) -> String {
         }
     }
     let _ = writeln!(out, "- Exit code: {}", report.exit_code());
+    if let Some(words) = &report.seen_before {
+        let _ = writeln!(out, "- Seen before: {}", cell(words));
+    }
     for attempt in &report.attempts {
         let note = if attempt.replaced { ", rig recovered, made again" } else { "" };
         let (kind, cause) = (attempt.verdict.kind, attempt.verdict.cause);
@@ -141,6 +144,18 @@ mod tests {
             annotations(&report),
             "::error file=src/a%2Cb.c,line=41,title=plan (fail)::core_fault: HardFault in uart_tx\n"
         );
+    }
+
+    #[test]
+    fn what_is_known_of_a_failure_is_told_as_text() {
+        let verdict = Verdict::of(Cause::CoreFault, "HardFault");
+        let report = RunReport::new("plan", verdict.clone());
+        assert!(!summary(&report).contains("Seen before"));
+        let report = RunReport::new("plan", verdict).with_seen_before(Some("3 times; <b>"));
+        assert!(summary(&report).contains("\n- Seen before: 3 times; &lt;b&gt;\n"));
+        let junit = crate::report::junit(&report).unwrap();
+        let property = "<property name=\"jig.seen_before\" value=\"3 times; &lt;b>\"/>";
+        assert!(junit.contains(property), "{junit}");
     }
 
     #[test]

@@ -62,6 +62,7 @@ pub struct RunReport {
     pub(super) properties: Vec<(String, String)>,
     pub(super) console_tail: Option<String>,
     pub(super) location: Option<SourceLocation>,
+    pub(super) seen_before: Option<String>,
 }
 
 /// The line of a source file that a failure is shown at.
@@ -134,6 +135,7 @@ impl RunReport {
             properties: Vec::new(),
             console_tail: None,
             location: None,
+            seen_before: None,
         }
     }
 
@@ -204,6 +206,14 @@ impl RunReport {
     pub fn with_console_tail(mut self, text: &str) -> Self {
         self.console_tail = Some(lines(&tail(text, MAX_TEXT)));
         self
+    }
+
+    /// Adds what is known of a failure that is seen again, for all forms: the property `jig.seen_before`.
+    #[must_use]
+    pub fn with_seen_before(self, words: Option<&str>) -> Self {
+        let Some(words) = words.map(|words| one_line(&cut(words, MAX_NAME))) else { return self };
+        let report = self.with_property("jig.seen_before", &words);
+        Self { seen_before: Some(words), ..report }
     }
 
     /// Sets where the run ended, as a backtrace tells it.

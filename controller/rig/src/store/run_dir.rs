@@ -57,6 +57,11 @@ impl RunDir {
         self.path.join("lock")
     }
 
+    /// Tells whether it is a copy of a run of another host, which has no ledger of processes.
+    pub fn is_copy(&self) -> bool {
+        !self.children_path().exists()
+    }
+
     /// Returns the path of a console's raw log; its index has the extension `idx`.
     pub fn console_path(&self, attempt: u32, console: &ConsoleName) -> PathBuf {
         self.path.join("consoles").join(attempt.to_string()).join(format!("{console}.raw"))

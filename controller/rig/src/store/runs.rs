@@ -120,6 +120,14 @@ impl RunStore {
         Ok(folders)
     }
 
+    /// Returns the ids of the runs, newest first, without reading any.
+    ///
+    /// # Errors
+    /// Says why the folder itself cannot be read.
+    pub fn ids(&self) -> Result<Vec<RunId>, StoreError> {
+        Ok(self.dirs()?.into_iter().map(|dir| dir.id().clone()).collect())
+    }
+
     /// Lists the runs, newest first; broken ones are listed as such.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use jig_lab::FoundRun;
+use jig_lab::{FoundRun, SEEN_FILE};
 use jig_model::{RunId, chain};
 use jig_rig::store::{CopiedRun, RunEntry, RunRecord, RunStore, StoreError, lost_runs};
 use tempfile::TempDir;
@@ -44,8 +44,8 @@ pub enum RunPart {
 impl RunPart {
     fn has(self, path: &str) -> bool {
         match self {
-            Self::Record => path == RECORD,
-            Self::Log => [RECORD, EVENTS].contains(&path) || is_log(path),
+            Self::Record => [RECORD, SEEN_FILE].contains(&path),
+            Self::Log => [RECORD, EVENTS, SEEN_FILE].contains(&path) || is_log(path),
             Self::Whole => true,
         }
     }
@@ -206,6 +206,7 @@ async fn fetch(
             let record = read_all(client, &found.run, RECORD).await?;
             let copied = store.begin_copy(&found.run, &record)?;
             evidence(client, &copied).await?;
+            seen(client, &copied).await?;
             copied
         }
         RunPart::Log | RunPart::Whole => {
@@ -235,6 +236,22 @@ async fn fetch(
         false => copied.finish().map(|_| None)?,
     };
     Ok(FetchedRun { store, found, _live: live, _folder: Some(folder) })
+}
+
+/// Fetches what was known of the failure of a run, if anything was.
+async fn seen(client: &RigClient, copied: &CopiedRun) -> Result<(), MirrorError> {
+    let id = copied.dir().id();
+    match client.call(&ReadRunFile { run: id.clone(), path: SEEN_FILE.to_owned(), offset: 0 }).await
+    {
+        Ok(chunk) => {
+            let path = copied.dir().path().join(SEEN_FILE);
+            let text = BASE64_STANDARD.decode(chunk.data)?;
+            fs::write(&path, text).map_err(|error| MirrorError::write(&path, error))
+        }
+        Err(error) if error.is_lost() => Err(error.into()),
+        // Most runs have none.
+        Err(_) => Ok(()),
+    }
 }
 
 /// Fetches the bytes that a record names, each to its place in a file that has holes else.
