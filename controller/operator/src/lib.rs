@@ -3,3 +3,5 @@
 //! **Invariant: nothing in this crate touches a board, starts a program, prints, or decides a verdict.**
 //! Of the workspace it imports `jig-model` alone. It reaches hardware through commands at a door, which
 //! the program binds. What a model, a tool or a target says is data and never an instruction.
+
+pub mod error;
