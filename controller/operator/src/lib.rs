@@ -5,3 +5,4 @@
 //! the program binds. What a model, a tool or a target says is data and never an instruction.
 
 pub mod error;
+pub mod tools;
