@@ -6,7 +6,7 @@ use super::questions::question;
 use super::request::{ActionVerb, Amount, PowerWord, RequestAction, TargetWord, UserRequest};
 
 /// Most that a request may repeat a test.
-const MAX_REPEAT: u32 = 1000;
+const MAX_REPEAT: u32 = 100;
 
 /// Most actions of one request, and most boards of one action.
 const MAX_PARTS: usize = 32;
@@ -143,9 +143,14 @@ fn actions(tokens: &[Token]) -> Result<Vec<RequestAction>, Vec<String>> {
             opens = false;
             continue;
         }
-        let targets = actions.last_mut().map_or(&mut shared, |action| &mut action.targets);
         if token.is(&["and", "then", "afterwards", "&"]) {
             opens = true;
+            at += 1;
+            continue;
+        }
+        let tests = token.is(&["test", "tests"]);
+        if let Some(run) = actions.last_mut().filter(|last| tests && last.verb == ActionVerb::Run) {
+            run.verb = ActionVerb::Test;
             at += 1;
             continue;
         }
@@ -162,7 +167,7 @@ fn actions(tokens: &[Token]) -> Result<Vec<RequestAction>, Vec<String>> {
             continue;
         }
         if let Some((target, len)) = target(rest) {
-            targets.push(target);
+            actions.last_mut().map_or(&mut shared, |action| &mut action.targets).push(target);
             at += len;
             // "on bench-3 run app.elf": a verb may follow the board where none was said yet.
             opens = actions.is_empty();

@@ -69,7 +69,7 @@ fn tail(mut tokens: &[Token]) -> (&[Token], Option<String>, Option<SinceWord>) {
             tokens = &tokens[..n];
             continue;
         }
-        let time = (0..len).rev().find_map(|n| {
+        let time = (0..len).find_map(|n| {
             let begins = tokens[n].is(&["since", "in", "within", "from", "during", "for"]);
             let behind = if begins { skip(&tokens[n + 1..], &[]) } else { &tokens[n..] };
             let bare = tokens[n].is(&["today", "yesterday"]);
