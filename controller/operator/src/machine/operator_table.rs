@@ -4,6 +4,7 @@
 //! The source of the table gives most arrows without an event, or without a condition. Where it leaves
 //! something open, the table decides:
 //!
+//! - Intake may call tools that read: whether a board is missing is not to be seen from words alone.
 //! - An answer leads back to `INTAKE`: what was missing is judged anew, with the answer.
 //! - A refusal, and a confirmation that does not come in time, lead to `SUMMARIZING`: nothing was done,
 //!   and the summary says so.
@@ -91,6 +92,8 @@ pub(super) const ROWS: &[Row] = {
     use OperatorTrigger as T;
     &[
         (S::Idle, T::UserMessage, S::Intake, F::Parse),
+        (S::Intake, T::ToolCallRequest, S::Intake, F::CallTool),
+        (S::Intake, T::ToolCallResult, S::Intake, F::KeepResult),
         (S::Intake, T::ContextMissing, S::Clarifying, F::Ask),
         (S::Intake, T::RequestUnderstood, S::ContextBuilding, F::GatherContext),
         (S::Intake, T::NotPossible, S::Summarizing, F::Summarize),

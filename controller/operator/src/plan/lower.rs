@@ -93,6 +93,10 @@ pub fn lower(
         if step.optional && !risk.read_only {
             complain("only a step that reads may be optional".to_owned());
         }
+        if danger.confirm && !refers.is_empty() {
+            // What is confirmed has to be shown, and a result is not known yet.
+            complain("a call that waits for a confirmation takes no argument from a result".to_owned());
+        }
         risk_level = risk_level.max(danger.level);
         let (expected_artifacts, rollback_hint) = leaves(&tool.name, &args, place);
         steps.push((

@@ -16,6 +16,7 @@ mod waves;
 pub use danger::{BoardNature, CallDanger, DangerousCall, call_danger, confirmation_digest};
 pub use draft::{MAX_DRAFT, PlanDraft, PlanDraftStep, read_draft};
 pub use lower::{PlanOrigin, lower};
+pub(crate) use lower::{bound_call, verification_call};
 pub use references::{StepOutcomes, resolve};
 pub use types::{
     Artifact, ArtifactKind, Plan, RiskLevel, Step, StepStatus, ToolCallTemplate, VerificationMode,

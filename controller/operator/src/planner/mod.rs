@@ -15,6 +15,7 @@ use crate::grammar::UserRequest;
 use crate::journal::ClarifyingQuestion;
 use crate::plan::{Plan, PlanDraft};
 
+pub(crate) use questions::history;
 pub use targets::{RequestAnswers, clarifying_questions};
 pub use words::WordsPlanner;
 

@@ -127,7 +127,7 @@ fn unknown_board(
             let names = context.boards.keys().map(String::as_str);
             let help = did_you_mean(name, names);
             let choices: Vec<String> = context.boards.keys().take(MAX_CHOICES).cloned().collect();
-            Some(asked(&slot, &format!("There is no board {name:?}; {help}. Which one?"), choices))
+            Some(asked(&slot, &format!("There is no board {name:?}; {help}"), choices))
         }
         several if one => {
             let choices: Vec<String> =

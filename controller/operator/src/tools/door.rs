@@ -1,9 +1,10 @@
 //! How a call is carried out: the protocols between tools and rig.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use jig_model::PlaceName;
-use jig_model::command::{Command, EventSink, Refusal, Reply};
+use jig_model::command::{Command, EventSink, PlanText, Reply};
 use jig_model::protocol::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -135,8 +136,20 @@ pub trait RigCalls: Send + Sync {
         command: Command,
         input: Vec<u8>,
         events: Arc<dyn EventSink>,
-    ) -> BoxFuture<'_, Result<Reply, Refusal>>;
+    ) -> BoxFuture<'_, Result<Reply, OperatorError>>;
 
     /// Answers a question, as the command line answers with `--json`.
-    fn ask(&self, question: RigQuestion) -> BoxFuture<'_, Result<Value, Refusal>>;
+    fn ask(&self, question: RigQuestion) -> BoxFuture<'_, Result<Value, OperatorError>>;
+
+    /// Finds an image that a call names, as `FILE` or `FILE.bin@ADDRESS`.
+    ///
+    /// # Errors
+    /// There is none, or it lies where calls may not reach.
+    fn image(&self, named: &str) -> Result<PathBuf, OperatorError>;
+
+    /// Reads a plan that a call names.
+    ///
+    /// # Errors
+    /// There is none, or it lies where calls may not reach.
+    fn plan(&self, named: &str) -> Result<PlanText, OperatorError>;
 }

@@ -12,11 +12,14 @@
 //! *Rights are the rig's.* What a call needs is the [`AccessRight`](jig_model::access::AccessRight) of its
 //! command: the tools have no table of rights of their own that could differ.
 
+mod bound;
 mod call;
 mod door;
+mod rig;
 mod schema;
 mod tool;
 
 pub use call::{CutPart, LogRange, ToolCall, ToolResult};
 pub use door::{RigCalls, RigQuestion, RigRequest, ToolDoor};
+pub use rig::{RigToolDoor, ToolPolicy, rig_tools};
 pub use tool::{Danger, Tool, ToolList, ToolRisk};

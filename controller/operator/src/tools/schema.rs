@@ -1,16 +1,20 @@
 //! Whether arguments fit a schema, and if not where and why.
 //!
 //! Reads the part of JSON Schema that tools use: types, properties, required ones, enumerations, bounds,
-//! lengths, patterns are left to the typed reader. What it does not know it does not refuse, because the
-//! schemas of other servers may say anything.
+//! lengths, patterns. What it does not know it does not refuse, because the schemas of other servers may
+//! say anything.
 
 use std::fmt;
 
 use jig_model::document::did_you_mean;
+use regex::RegexBuilder;
 use serde_json::{Map, Value};
 
 /// Most levels of a schema that are looked at: those of other servers are hostile.
 const MOST_DEPTH: usize = 32;
+
+/// Most bytes of a compiled pattern, for the same reason.
+const MOST_PATTERN: usize = 256 << 10;
 
 /// Most misfits that are told.
 const MOST_MISFITS: usize = 8;
@@ -77,6 +81,11 @@ fn look(schema: &Value, value: &Value, path: &str, depth: usize, found: &mut Vec
         Value::String(text) => {
             let chars = text.chars().count() as u64;
             length(schema, "minLength", "maxLength", chars, "characters", &mut misfit);
+            if let Some(pattern) = schema.get("pattern").and_then(Value::as_str)
+                && !matches(pattern, text)
+            {
+                misfit(format!("{} does not fit; it has to match {pattern}", shown(value)));
+            }
         }
         Value::Array(items) => {
             length(schema, "minItems", "maxItems", items.len() as u64, "items", &mut misfit);
@@ -151,6 +160,12 @@ fn one_of(branches: &[Value], value: &Value, path: &str, depth: usize, found: &m
         misfits.iter().map(|misfit| misfit.path.matches('/').count()).max().unwrap_or_default()
     });
     found.extend(deepest.into_iter().flatten());
+}
+
+/// Tells whether a text matches a pattern. One that is of another dialect, or too costly, refuses nothing.
+fn matches(pattern: &str, text: &str) -> bool {
+    let pattern = RegexBuilder::new(pattern).size_limit(MOST_PATTERN).build();
+    pattern.map_or(true, |pattern| pattern.is_match(text))
 }
 
 fn types(schema: &Map<String, Value>) -> Option<Vec<&str>> {

@@ -71,7 +71,7 @@ impl ToolRisk {
     };
 }
 
-/// Tells the risk of a call with these arguments, which fit the schema.
+/// Tells the risk of a call with these arguments.
 pub(super) type RiskOf = fn(&Value) -> ToolRisk;
 
 /// A tool as it is described to a planner, an agent or a reader.
@@ -85,9 +85,10 @@ pub struct Tool {
     pub input_schema: Arc<Value>,
     /// The JSON Schema of its result, where there is one.
     pub output_schema: Option<Arc<Value>>,
-    /// The risk of a call whatever its arguments are: no call has a greater one.
+    /// What a call does. Where the command of a call needs a greater right, as a plan that reaches the
+    /// host does, the call is judged by that.
     pub risk: ToolRisk,
-    /// The risk of a call, where it depends on the arguments.
+    /// The risk of a call, where its arguments tell more.
     pub(super) risk_of: Option<RiskOf>,
     /// How long a call may take by default.
     pub timeout: Duration,
