@@ -5,4 +5,5 @@
 //! the program binds. What a model, a tool or a target says is data and never an instruction.
 
 pub mod error;
+pub mod mcp;
 pub mod tools;
