@@ -27,6 +27,6 @@ impl std::fmt::Display for RowHash {
 
 /// Returns the SHA-256 of a JSON value in lower-case hex. Objects have their keys in order, so that equal
 /// values have equal hashes.
-pub fn value_digest(value: &Value) -> String {
+pub(crate) fn value_digest(value: &Value) -> String {
     RowHash(Sha256::digest(value.to_string()).into()).to_string()
 }

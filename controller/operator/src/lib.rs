@@ -11,6 +11,7 @@ pub mod error;
 pub mod grammar;
 pub mod journal;
 pub mod machine;
+pub mod mcp;
 pub mod plan;
 pub mod planner;
 pub mod retry;

@@ -2,8 +2,9 @@
 //!
 //! # Design
 //! *The tool and its arguments decide, never the words of a plan.* A call that only reads is harmless. A
-//! run or a test at an emulated board is harmless, too: its flash is a file, and nothing outside the
-//! emulator changes. Everything else that uses a board waits for a confirmation, because a test flashes
+//! run, a test, a reset or a recovery at an emulated board is harmless, too: nothing outside the emulator
+//! changes. Flash and erase wait there as well: the flash of an emulated place is a file that stays.
+//! Everything else that uses a board waits for a confirmation, because a test flashes
 //! what it tests. What is unknown, such as a board that no listing names, counts as real.
 
 use jig_model::access::AccessRight;
@@ -46,7 +47,7 @@ pub fn call_danger(tool: &str, risk: ToolRisk, board: BoardNature) -> CallDanger
     if high {
         return of(RiskLevel::High, true);
     }
-    if board.emulated && risk.right == AccessRight::Use {
+    if board.emulated && matches!(risk.right, AccessRight::Use | AccessRight::Power) {
         return of(RiskLevel::Low, false);
     }
     of(RiskLevel::Medium, true)
@@ -99,6 +100,7 @@ mod tests {
             ("run", risk(AccessRight::Use), REAL, RiskLevel::Medium, true),
             ("flash", risk(AccessRight::Flash), EMULATED, RiskLevel::Medium, true),
             ("flash", risk(AccessRight::Flash), REAL, RiskLevel::Medium, true),
+            ("recover", risk(AccessRight::Power), EMULATED, RiskLevel::Low, false),
             ("power", risk(AccessRight::Power), REAL, RiskLevel::Medium, true),
             ("power", risk(AccessRight::Power), SHARED, RiskLevel::High, true),
             ("erase", risk(AccessRight::Flash), EMULATED, RiskLevel::High, true),

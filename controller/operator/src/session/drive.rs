@@ -7,13 +7,13 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use jiff::Zoned;
 use jig_model::command::EventSink;
 use serde_json::json;
 use tokio::task::JoinSet;
-use tokio::time::{interval, sleep};
+use tokio::time::{Instant, interval, sleep};
 
 use super::calls::{ReadyCall, cut_off};
 use super::fold::{Session, SessionFoldError};

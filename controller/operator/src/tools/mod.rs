@@ -19,6 +19,7 @@ mod rig;
 mod schema;
 mod tool;
 
+pub(crate) use bound::escaped;
 pub use call::{CutPart, LogRange, ToolCall, ToolResult};
 pub use door::{RigCalls, RigQuestion, RigRequest, ToolDoor};
 pub use rig::{RigToolDoor, ToolPolicy, rig_tools};
