@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -21,8 +22,8 @@ const MAX_FIELD: usize = 300;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SessionContext {
-    /// The moment, with its time zone, in the form of RFC 9557.
-    pub now: String,
+    /// The moment.
+    pub now: Timestamp,
     /// The places, by their names.
     pub boards: BTreeMap<String, KnownBoard>,
     /// Runs, the newest first.

@@ -1,4 +1,6 @@
-//! SHA-256, by which rows and confirmations are known. Pure.
+//! SHA-256, by which rows, files and confirmations are known.
+
+use std::io::{self, Read};
 
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -29,4 +31,21 @@ impl std::fmt::Display for RowHash {
 /// values have equal hashes.
 pub(crate) fn value_digest(value: &Value) -> String {
     RowHash(Sha256::digest(value.to_string()).into()).to_string()
+}
+
+/// Reads to the end, and returns the SHA-256 of what was read in lower-case hex.
+///
+/// # Errors
+/// The reader fails.
+pub fn sha256_of(mut reader: impl Read) -> io::Result<String> {
+    let mut hash = Sha256::new();
+    let mut part = [0; 65536];
+    loop {
+        match reader.read(&mut part) {
+            Ok(0) => return Ok(RowHash(hash.finalize().into()).to_string()),
+            Ok(read) => hash.update(&part[..read]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
 }

@@ -19,4 +19,5 @@ pub mod session;
 pub mod summary;
 pub mod tools;
 
+pub use digest::sha256_of;
 pub use context::{KnownBoard, KnownRun, SessionContext};

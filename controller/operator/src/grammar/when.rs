@@ -1,7 +1,9 @@
-//! Times as people say them: "since yesterday", "in the last 3 hours", "since 2026-11-20".
+//! Times as people say them: "since yesterday", "in the last 3 hours", "since 2026-11-20". Days begin at
+//! midnight UTC, as everywhere in the listings of runs.
 
 use jiff::civil::Date;
-use jiff::{Timestamp, ToSpan as _, Zoned};
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, ToSpan as _};
 use serde::{Deserialize, Serialize};
 
 use super::lex::Token;
@@ -24,14 +26,15 @@ pub enum SinceWord {
 }
 
 impl SinceWord {
-    /// Returns the moment, in the time zone of `now`.
-    pub fn moment(self, now: &Zoned) -> Timestamp {
+    /// Returns the moment.
+    pub fn moment(self, now: Timestamp) -> Timestamp {
+        let now = now.to_zoned(TimeZone::UTC);
         let hours = |n: i64| now.checked_sub(n.hours());
         let found = match self {
             Self::DaysAgo(n) => now.checked_sub(n.days()).and_then(|day| day.start_of_day()),
             Self::HoursAgo(n) => hours(n),
             Self::MinutesAgo(n) => now.checked_sub(n.minutes()),
-            Self::Date(date) => date.to_zoned(now.time_zone().clone()),
+            Self::Date(date) => date.to_zoned(TimeZone::UTC),
         };
         found.map_or(Timestamp::MIN, |zoned| zoned.timestamp())
     }

@@ -1,6 +1,6 @@
 //! Plans of questions: steps that only read.
 
-use jiff::{Timestamp, Zoned};
+use jiff::Timestamp;
 use serde_json::json;
 
 use super::PlanningTask;
@@ -218,8 +218,7 @@ fn why_test(
     since: Option<SinceWord>,
     task: &PlanningTask<'_>,
 ) -> String {
-    let now: Option<Zoned> = task.context.now.parse().ok();
-    let since = since.zip(now).map(|(since, now)| since.moment(&now));
+    let since = since.map(|since| since.moment(task.context.now));
     let found = history(&task.context.runs, test, place, since);
     let Some(newest) = found.newest_failure else {
         let params = match place {

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Zoned;
+use jiff::Timestamp;
 use jig_model::command::EventSink;
 use serde_json::json;
 use tokio::task::JoinSet;
@@ -57,8 +57,8 @@ pub struct SessionBinding {
     pub planner: Arc<dyn SessionPlanner>,
     /// The files that calls name.
     pub files: Arc<dyn SessionFiles>,
-    /// The clock and the time zone of the person who asks.
-    pub now: fn() -> Zoned,
+    /// The clock.
+    pub now: fn() -> Timestamp,
     /// Is shown each row.
     pub watcher: Arc<dyn SessionWatcher>,
 }
@@ -224,7 +224,7 @@ impl Driver<'_> {
         if let Some(boards) = self.session.context_result("boards") {
             context.learn_boards(&boards.data);
         }
-        context.now = (self.binding.now)().to_string();
+        context.now = (self.binding.now)();
         let mut outcome = work::outcome_of(SessionWork::Intake);
         let questions = request.as_ref().map(|request| {
             self.binding.planner.questions(request, &context, &self.session.answers)
@@ -271,7 +271,7 @@ impl Driver<'_> {
         let origin = PlanOrigin {
             plan_id: format!("p{}", self.session.iteration + 1),
             goal: self.session.charter.text.clone(),
-            created_at: (self.binding.now)().timestamp(),
+            created_at: (self.binding.now)(),
         };
         lower(draft, origin, &self.binding.door.list(), &self.session.context.natures())
     }

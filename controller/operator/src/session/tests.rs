@@ -221,7 +221,7 @@ fn binding(rig: &Arc<ScriptedRig>, watcher: &Arc<States>) -> SessionBinding {
         events: Arc::new(Silent),
         planner: Arc::new(WordsPlanner),
         files: Arc::new(Files),
-        now: || "2026-11-26T14:00:00+00:00[UTC]".parse().unwrap(),
+        now: || "2026-11-26T14:00:00Z".parse().unwrap(),
         watcher: Arc::clone(watcher) as _,
     }
 }

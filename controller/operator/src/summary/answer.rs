@@ -1,6 +1,6 @@
 //! The answer to a question, out of what the tools have said. A field that is missing leaves out its line.
 
-use jiff::{Timestamp, Zoned};
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::text_of;
@@ -100,8 +100,7 @@ fn items<'r>(result: Option<&'r ToolResult>, name: &str) -> impl Iterator<Item =
 }
 
 fn moment(session: &Session, since: Option<SinceWord>) -> Option<Timestamp> {
-    let now: Zoned = session.context.now.parse().ok()?;
-    since.map(|since| since.moment(&now))
+    since.map(|since| since.moment(session.context.now))
 }
 
 fn run_line(run: &Value) -> String {
