@@ -44,6 +44,7 @@ mod ladder;
 mod leases;
 mod linux;
 mod manifest;
+mod mcp;
 mod metrics;
 mod module_tree;
 mod nothing_left;
