@@ -94,6 +94,7 @@ fn main() -> ExitCode {
             commands::ask::sessions(&cli.common, &screen, command)
         }
         CliCommand::Kb(command) => commands::knowledge::knowledge(&cli.common, &screen, *command),
+        CliCommand::Mcp(command) => commands::mcp::mcp(&cli.common, &screen, command),
         CliCommand::Explain(command) => commands::explain::explain(&cli.common, &screen, command),
         CliCommand::Completions { shell } => commands::manual::completions(shell),
         CliCommand::Man { dir } => commands::manual::man(&dir),

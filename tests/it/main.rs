@@ -45,6 +45,7 @@ mod ladder;
 mod leases;
 mod linux;
 mod manifest;
+mod mcp;
 mod metrics;
 mod module_tree;
 mod nothing_left;

@@ -23,6 +23,7 @@ use super::hold::HoldArgs;
 use super::inject::InjectArgs;
 use super::knowledge::KbCommand;
 use super::lease::{LeaseCommand, ShellArgs};
+use super::mcp::McpCommand;
 use super::power::PowerArgs;
 use super::probe::{
     BacktraceOf, BpArgs, BtArgs, DumpArgs, EraseArgs, FlashArgs, GdbArgs, MemCommand, ProbeCommand,
@@ -183,6 +184,9 @@ pub(crate) enum CliCommand {
     /// What this lab has learnt: search it, add to it, check it
     #[command(subcommand)]
     Kb(Box<KbCommand>),
+    /// Offer the rig to agents and editors by the Model Context Protocol
+    #[command(subcommand)]
+    Mcp(McpCommand),
     /// Explain the failure of a run, or what the repair loop decides about figures
     #[command(subcommand)]
     Explain(ExplainCommand),
@@ -240,7 +244,7 @@ pub(crate) struct RpcArgs {
 }
 
 /// Reads the name of a key. One of a user of this host would be taken for that user.
-fn key_name(text: &str) -> Result<IdentityName, IdentityError> {
+pub(super) fn key_name(text: &str) -> Result<IdentityName, IdentityError> {
     let name: IdentityName = text.parse()?;
     if name.is_local() { Err(IdentityError::of(text)) } else { Ok(name) }
 }

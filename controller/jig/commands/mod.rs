@@ -21,6 +21,7 @@ pub(crate) mod knowledge;
 pub(crate) mod lease;
 pub(crate) mod machine;
 pub(crate) mod manual;
+pub(crate) mod mcp;
 pub(crate) mod plan;
 pub(crate) mod power;
 pub(crate) mod probe;

@@ -4,10 +4,14 @@
 //! from whoever has the pipe. The crate of the protocol changes often, so only `server.rs` and `client.rs`
 //! name it.
 
+mod client;
+#[cfg(test)]
+mod client_tests;
 mod progress;
 mod resources;
 mod server;
 #[cfg(test)]
 mod tests;
 
+pub use client::{McpPipe, McpPrograms, McpServerConfig, McpToolDoor, ToolDoors};
 pub use server::{McpServed, serve_mcp};

@@ -172,7 +172,7 @@ impl HeadAndTail {
 
 /// Makes text of what a target printed: line ends and tabs stay, other control characters and bytes that
 /// are no UTF-8 are written as `\xNN`.
-pub(crate) fn escaped(bytes: &[u8]) -> String {
+pub fn escaped(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         for c in chunk.valid().chars() {

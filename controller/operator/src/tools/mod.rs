@@ -19,7 +19,8 @@ mod rig;
 mod schema;
 mod tool;
 
-pub(crate) use bound::escaped;
+pub(crate) use bound::bound;
+pub use bound::escaped;
 pub use call::{CutPart, LogRange, ToolCall, ToolResult};
 pub use door::{RigCalls, RigQuestion, RigRequest, ToolDoor};
 pub use rig::{RigToolDoor, ToolPolicy, rig_tools};

@@ -97,6 +97,20 @@ pub struct Tool {
 }
 
 impl Tool {
+    /// Describes a tool of another server.
+    pub(crate) fn of_server(
+        server: &str,
+        name: String,
+        description: String,
+        input_schema: Value,
+        risk: ToolRisk,
+        timeout: Duration,
+    ) -> Self {
+        let (input_schema, server) = (Arc::new(input_schema), Some(server.to_owned()));
+        let (output_schema, risk_of) = (None, None);
+        Self { name, description, input_schema, output_schema, risk, risk_of, timeout, server }
+    }
+
     /// Returns the risk of a call with these arguments.
     pub fn risk(&self, arguments: &Value) -> ToolRisk {
         self.risk_of.map_or(self.risk, |of| of(arguments))
