@@ -102,7 +102,12 @@ struct RawSessionLimits {
 /// A day in seconds: what takes longer is no step of a session.
 const DAY: u64 = 86_400;
 
-fn problem(check: &'static str, message: String, span: Option<Range<usize>>, help: &str) -> Problem {
+fn problem(
+    check: &'static str,
+    message: String,
+    span: Option<Range<usize>>,
+    help: &str,
+) -> Problem {
     Problem { check, message, span, help: help.to_owned() }
 }
 
@@ -196,7 +201,8 @@ mod tests {
         let problems = AgentsFile::parse("agents.toml", text).unwrap_err();
         let lines: Vec<_> = problems.located().iter().filter_map(|problem| problem.line).collect();
         assert_eq!(lines, [1, 3, 4, 5, 5], "{problems:?}");
-        let typo = AgentsFile::parse("agents.toml", "version = 1\n[session]\nstep = 5").unwrap_err();
+        let typo =
+            AgentsFile::parse("agents.toml", "version = 1\n[session]\nstep = 5").unwrap_err();
         assert_eq!(typo.located()[0].line, Some(3));
     }
 }

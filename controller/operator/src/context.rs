@@ -188,7 +188,9 @@ mod tests {
         ] }));
         let nature = |place: &str| context.boards[place].nature;
         assert!(nature("microbit").emulated && !nature("b1").emulated && !nature("b3").emulated);
-        assert!(nature("b1").shares_outlet && nature("b2").shares_outlet && !nature("b3").shares_outlet);
+        assert!(
+            nature("b1").shares_outlet && nature("b2").shares_outlet && !nature("b3").shares_outlet
+        );
         assert_eq!(context.places_of("nrf52"), ["b1", "b2", "b3"]);
         assert_eq!(context.places_of("microbit"), ["microbit"]);
         let free: Vec<_> = context.boards.keys().filter(|place| context.is_free(place)).collect();

@@ -4,6 +4,7 @@
 //! Of the workspace it imports `jig-model` alone. It reaches hardware through commands at a door, which
 //! the program binds. What a model, a tool or a target says is data and never an instruction.
 
+pub mod budget;
 pub mod config;
 mod context;
 mod digest;
@@ -19,5 +20,5 @@ pub mod session;
 pub mod summary;
 pub mod tools;
 
-pub use digest::sha256_of;
 pub use context::{KnownBoard, KnownRun, SessionContext};
+pub use digest::sha256_of;

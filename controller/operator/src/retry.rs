@@ -65,16 +65,19 @@ pub enum StepRetry {
 
 /// Returns the pause before a call that only reads is made again, after so many failures.
 pub fn read_retry(error: &OperatorError, failures: usize) -> Option<Duration> {
-    let passing = matches!(
-        error.code,
-        OperatorCode::Io | OperatorCode::ToolTimeout | OperatorCode::Conflict
-    );
+    let passing =
+        matches!(error.code, OperatorCode::Io | OperatorCode::ToolTimeout | OperatorCode::Conflict);
     READ_PAUSES.get(failures.checked_sub(1)?).copied().filter(|_| passing)
 }
 
 /// Decides about a step that has failed so many times. `repeatable` says that a second call does no harm;
 /// `reads` that the call only reads, and was retried where it was made.
-pub fn step_retry(error: &OperatorError, failures: u32, repeatable: bool, reads: bool) -> StepRetry {
+pub fn step_retry(
+    error: &OperatorError,
+    failures: u32,
+    repeatable: bool,
+    reads: bool,
+) -> StepRetry {
     let class = StepFailure::of(error.code);
     let most = match class {
         StepFailure::InvalidParam | StepFailure::TargetFailed => return StepRetry::Adjust,
@@ -103,7 +106,8 @@ mod tests {
         let io = error(OperatorCode::Io);
         let pauses: Vec<_> = (0..5).map(|n| read_retry(&io, n).map(|p| p.as_millis())).collect();
         assert_eq!(pauses, [None, Some(200), Some(500), Some(1000), None]);
-        for code in [OperatorCode::InvalidArgs, OperatorCode::PolicyDenied, OperatorCode::BuildFail] {
+        for code in [OperatorCode::InvalidArgs, OperatorCode::PolicyDenied, OperatorCode::BuildFail]
+        {
             assert_eq!(read_retry(&error(code), 1), None, "{code}");
         }
     }
@@ -120,7 +124,10 @@ mod tests {
             (C::BuildFail, vec![Adjust]),
             (C::ToolTimeout, vec![again(1), again(2), Stop]),
             (C::Io, vec![again(1), again(2), again(4), Stop]),
-            (C::Conflict, vec![again(1), again(2), again(4), again(8), again(16), again(30), again(30)]),
+            (
+                C::Conflict,
+                vec![again(1), again(2), again(4), again(8), again(16), again(30), again(30)],
+            ),
         ];
         for (code, wanted) in table {
             let found: Vec<_> = (1..=u32::try_from(wanted.len()).unwrap())

@@ -82,7 +82,9 @@ impl SessionWatcher for RowWatcher {
             let title = steps.into_iter().find(|one| one.step_id == step.to_string());
             let title = title.map_or(tool.as_str(), |step| step.title.as_str());
             let came_to = match &record.result {
-                Ok(result) => result.verdict.map_or("done".to_owned(), |verdict| verdict.to_string()),
+                Ok(result) => {
+                    result.verdict.map_or("done".to_owned(), |verdict| verdict.to_string())
+                }
                 Err(error) => error.to_string(),
             };
             self.screen.say(&format!("  {step}. {}: {}", one_line(title), one_line(&came_to)));
@@ -99,7 +101,7 @@ impl EventSink for SilentTools {
 }
 
 /// Reads `agents.toml` beside the rig file, or of this folder; what is not there says nothing.
-pub(super) fn agents_file(common: &Common) -> Result<AgentsFile, Failure> {
+pub(crate) fn agents_file(common: &Common) -> Result<AgentsFile, Failure> {
     let beside = match &common.rig {
         Some(RigName::File(file)) => file.parent().unwrap_or(Path::new("")).to_owned(),
         _ => Path::new("").to_owned(),
@@ -116,8 +118,7 @@ pub(super) fn agents_file(common: &Common) -> Result<AgentsFile, Failure> {
         return Err(Failure::new(Fault::Profile, words).help("jig ask needs none: remove it"));
     }
     let most = u64::try_from(MAX_AGENTS_FILE).unwrap_or(u64::MAX).saturating_add(1);
-    let text =
-        io::read_to_string(file.take(most)).map_err(|error| unusable(&path, &error))?;
+    let text = io::read_to_string(file.take(most)).map_err(|error| unusable(&path, &error))?;
     let parsed: Result<AgentsFile, Problems> =
         AgentsFile::parse(&path.display().to_string(), &text);
     parsed.map_err(|problems| Failure::problems(vec![problems]))

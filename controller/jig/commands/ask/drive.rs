@@ -8,10 +8,12 @@ use jig_model::access::AccessRight;
 use jig_model::{Fault, exit};
 use jig_operator::journal::{SessionEntry, SessionJournal, SessionLock, SessionRequest};
 use jig_operator::machine::OperatorState;
-use jig_operator::planner::WordsPlanner;
 use jig_operator::plan::RiskLevel;
+use jig_operator::planner::WordsPlanner;
 use jig_operator::session::{Session, SessionBinding, drive as drive_session};
 use jig_operator::tools::{RigToolDoor, ToolPolicy};
+
+use tokio::task::spawn_blocking;
 
 use super::bind::{FolderFiles, RowWatcher, SilentTools};
 use super::folders::{journal_failure, lock, open, redactor};
@@ -19,6 +21,7 @@ use super::person::answered;
 use super::show::{document, tell};
 use crate::args::{AskArgs, Common};
 use crate::commands::mcp::LabCalls;
+use crate::commands::rig::stopped;
 use crate::commands::runtime::until_signalled;
 use crate::failure::Failure;
 use crate::render::Screen;
@@ -40,9 +43,8 @@ pub(super) fn resume(
     }
     let words = args.words.join(" ");
     let mut requests = vec![SessionRequest::Resume];
-    let refused = |words: String| {
-        Failure::new(Fault::Usage, words).help(format!("jig sessions show {name}"))
-    };
+    let refused =
+        |words: String| Failure::new(Fault::Usage, words).help(format!("jig sessions show {name}"));
     match session.state {
         OperatorState::Clarifying if !words.is_empty() => {
             let answers: Vec<String> =
@@ -64,7 +66,7 @@ pub(super) fn resume(
     let rows: Vec<_> = requests.into_iter().map(SessionEntry::Request).collect();
     journal.append_all(&rows).map_err(journal_failure)?;
     drop((journal, held));
-    drive(common, screen, (name, folder), args)
+    drive(common, screen, (name, folder))
 }
 
 /// Reads the confirmation out of the arguments.
@@ -82,8 +84,9 @@ fn confirmation(
         let given = given.strip_prefix("sha256:").unwrap_or(given);
         if given != digest {
             let words = format!("{name} does not wait for a confirmation of {given}");
-            return Err(Failure::new(Fault::Usage, words)
-                .help(format!("it waits for {digest}; look at it again: jig sessions show {name}")));
+            return Err(Failure::new(Fault::Usage, words).help(format!(
+                "it waits for {digest}; look at it again: jig sessions show {name}"
+            )));
         }
         return Ok(Some(SessionRequest::Confirm { yes: true, digest }));
     }
@@ -97,16 +100,15 @@ pub(super) fn drive(
     common: &Common,
     screen: &Screen,
     (name, folder): (&str, &Path),
-    _args: &AskArgs,
 ) -> Result<u8, Failure> {
     let held = lock(folder)?;
     let (mut journal, mut session, _) = open(folder)?;
     let root = session.charter.folder.clone();
-    let calls = Arc::new(LabCalls::open(common, None, Some(Path::new(&root)))?);
     // What a plan may do is confirmed by the person who asks; what reaches the rig's host is not planned.
     let rights = [AccessRight::See, AccessRight::Use, AccessRight::Flash, AccessRight::Power];
     let policy: ToolPolicy = rights.into_iter().collect();
     loop {
+        let calls = Arc::new(LabCalls::open(common, None, Some(Path::new(&root)))?);
         let door = RigToolDoor::new(Arc::clone(&calls) as _, policy.clone());
         let binding = SessionBinding {
             door: Arc::new(door),
@@ -120,10 +122,26 @@ pub(super) fn drive(
         if session.ended {
             break;
         }
-        let Some(request) = answered(screen, name, &session) else { break };
+        let Some(request) = ask_person(screen, name, &session)? else { break };
         journal.append(&SessionEntry::Request(request)).map_err(journal_failure)?;
     }
     ended(screen, name, &session)
+}
+
+/// Asks the person, unless a signal comes first. The session waits meanwhile, and can be gone on with.
+fn ask_person(
+    screen: &Screen,
+    name: &str,
+    session: &Session,
+) -> Result<Option<SessionRequest>, Failure> {
+    until_signalled(async |cancel| {
+        let (screen, name, session) = (screen.clone(), name.to_owned(), session.clone());
+        let answer = spawn_blocking(move || answered(&screen, &name, &session));
+        tokio::select! {
+            answer = answer => answer.map_err(|error| Failure::of(Fault::Bug, &error)),
+            () = cancel.cancelled() => Err(stopped()),
+        }
+    })
 }
 
 /// Drives until the session has ended or waits. A signal asks for its end; calls under way are brought to

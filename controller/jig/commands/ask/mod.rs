@@ -17,6 +17,7 @@ use jig_operator::journal::{Charter, PlanSource, SessionJournal, SessionLimits};
 use jig_operator::plan::{MAX_DRAFT, read_draft};
 use serde_json::json;
 
+pub(crate) use self::bind::agents_file;
 use self::folders::{find, make, redactor, root, unusable};
 pub(crate) use self::sessions::sessions;
 use crate::args::{AskArgs, Common};
@@ -37,8 +38,9 @@ pub(crate) fn ask(common: &Common, screen: &Screen, args: AskArgs) -> Result<u8,
     let source = match &args.plan {
         Some(path) => PlanSource::Draft { draft: read_draft(&plan_text(path)?).map_err(failed)? },
         None if text.trim().is_empty() => {
-            return Err(Failure::new(Fault::Usage, "nothing was asked")
-                .help("jig ask \"run app.elf on microbit\"; jig ask --forms lists what is understood"));
+            return Err(Failure::new(Fault::Usage, "nothing was asked").help(
+                "jig ask \"run app.elf on microbit\"; jig ask --forms lists what is understood",
+            ));
         }
         None => PlanSource::Words,
     };
@@ -60,12 +62,12 @@ pub(crate) fn ask(common: &Common, screen: &Screen, args: AskArgs) -> Result<u8,
     };
     let begun = SessionJournal::begin(&folder, charter, redactor());
     drop(begun.map_err(folders::journal_failure)?);
-    drive::drive(common, screen, (&name, &folder), &args)
+    drive::drive(common, screen, (&name, &folder))
 }
 
 /// Reads the limits of sessions: of the command line, else of `agents.toml`, else as documented.
 fn limits(common: &Common, args: &AskArgs) -> Result<SessionLimits, Failure> {
-    let mut limits = bind::agents_file(common)?.limits;
+    let mut limits = agents_file(common)?.limits;
     let seconds = |time: std::time::Duration| time.as_secs().max(1);
     limits.step_s = args.step_timeout.map_or(limits.step_s, seconds);
     limits.session_s = args.session_timeout.map_or(limits.session_s, seconds);
@@ -100,9 +102,9 @@ fn failed(error: jig_operator::error::OperatorError) -> Failure {
 /// Lists the forms. JSON: `[{"form","example","about"}]`.
 fn forms(screen: &Screen) {
     if screen.json() {
-        let all = FORMS.iter().map(|form| {
-            json!({ "form": form.form, "example": form.example, "about": form.about })
-        });
+        let all = FORMS
+            .iter()
+            .map(|form| json!({ "form": form.form, "example": form.example, "about": form.about }));
         return screen.out_json(&all.collect::<Vec<_>>());
     }
     let mut table = TextTable::new(&["FORM", "EXAMPLE", "WHAT IS DONE"]);

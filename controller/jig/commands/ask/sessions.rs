@@ -94,7 +94,8 @@ fn list(common: &Common, screen: &Screen) -> Result<u8, Failure> {
         documents.push(json!({
             "session": name, "state": state, "request": request, "exit_code": exit, "error": error,
         }));
-        let shown: String = one_line(error.as_deref().unwrap_or(&request)).chars().take(80).collect();
+        let shown: String =
+            one_line(error.as_deref().unwrap_or(&request)).chars().take(80).collect();
         table.row([
             (name, Some(Style::Bold)),
             (state, None),

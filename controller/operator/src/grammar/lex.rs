@@ -43,7 +43,8 @@ impl Token {
 
     /// Tells whether it may name a place or a kind of board.
     pub(super) fn is_name(&self) -> bool {
-        let inside = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':' | '+');
+        let inside =
+            |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':' | '+');
         self.text.len() <= 64
             && self.text.chars().all(inside)
             && self.text.starts_with(|c: char| c.is_ascii_alphanumeric())

@@ -30,7 +30,8 @@ impl NotUnderstood {
         match self.unknown.as_slice() {
             [] => "nothing in the request says what to do".to_owned(),
             unknown => {
-                let quoted: Vec<_> = unknown.iter().take(5).map(|word| format!("{word:?}")).collect();
+                let quoted: Vec<_> =
+                    unknown.iter().take(5).map(|word| format!("{word:?}")).collect();
                 format!("not understood: {}", quoted.join(", "))
             }
         }
@@ -39,9 +40,9 @@ impl NotUnderstood {
 
 /// Words that say nothing about what is asked for.
 const FILLERS: &[&str] = &[
-    "please", "kindly", "the", "a", "an", "now", "just", "me", "my", "our", "us", "hey", "hi", "jig",
-    "then", "also", "that", "this", "thanks", "there", "board", "boards", "place", "places", "image",
-    "firmware", "binary", "file", "plan", "it", "them", "these", "those",
+    "please", "kindly", "the", "a", "an", "now", "just", "me", "my", "our", "us", "hey", "hi",
+    "jig", "then", "also", "that", "this", "thanks", "there", "board", "boards", "place", "places",
+    "image", "firmware", "binary", "file", "plan", "it", "them", "these", "those",
 ];
 
 /// Openings of a polite request, longest first.
@@ -88,8 +89,7 @@ pub fn parse(text: &str) -> Result<UserRequest, NotUnderstood> {
 }
 
 pub(super) fn starts_with(tokens: &[Token], words: &[&str]) -> bool {
-    tokens.len() >= words.len()
-        && words.iter().zip(tokens).all(|(word, token)| token.is(&[word]))
+    tokens.len() >= words.len() && words.iter().zip(tokens).all(|(word, token)| token.is(&[word]))
 }
 
 /// Returns the verb at the beginning of some words, and how many words it has.
@@ -303,14 +303,91 @@ pub(super) fn target(rest: &[Token]) -> Option<(TargetWord, usize)> {
 
 /// Words that are never the name of a board: they change what a sentence means.
 const NO_NAMES: &[&str] = &[
-    "not", "no", "never", "none", "nothing", "don't", "dont", "doesn't", "without", "except", "but",
-    "unless", "if", "when", "while", "until", "before", "after", "instead", "or", "nor", "neither",
-    "cannot", "can't", "cant", "won't", "wont", "shouldn't", "should", "must", "may", "might", "stop",
-    "avoid", "skip", "ignore", "forget", "only", "i", "you", "we", "he", "they", "who", "what", "why",
-    "how", "which", "where", "is", "are", "was", "were", "be", "do", "does", "did", "has", "have", "had",
-    "will", "would", "could", "can", "and", "to", "on", "at", "with", "of", "in", "from", "for", "by",
-    "as", "so", "because", "than", "like", "everything", "everyone", "everywhere", "anything",
-    "previous", "instructions",
+    "not",
+    "no",
+    "never",
+    "none",
+    "nothing",
+    "don't",
+    "dont",
+    "doesn't",
+    "without",
+    "except",
+    "but",
+    "unless",
+    "if",
+    "when",
+    "while",
+    "until",
+    "before",
+    "after",
+    "instead",
+    "or",
+    "nor",
+    "neither",
+    "cannot",
+    "can't",
+    "cant",
+    "won't",
+    "wont",
+    "shouldn't",
+    "should",
+    "must",
+    "may",
+    "might",
+    "stop",
+    "avoid",
+    "skip",
+    "ignore",
+    "forget",
+    "only",
+    "i",
+    "you",
+    "we",
+    "he",
+    "they",
+    "who",
+    "what",
+    "why",
+    "how",
+    "which",
+    "where",
+    "is",
+    "are",
+    "was",
+    "were",
+    "be",
+    "do",
+    "does",
+    "did",
+    "has",
+    "have",
+    "had",
+    "will",
+    "would",
+    "could",
+    "can",
+    "and",
+    "to",
+    "on",
+    "at",
+    "with",
+    "of",
+    "in",
+    "from",
+    "for",
+    "by",
+    "as",
+    "so",
+    "because",
+    "than",
+    "like",
+    "everything",
+    "everyone",
+    "everywhere",
+    "anything",
+    "previous",
+    "instructions",
 ];
 
 /// Tells whether a word names a board. A number in front of "times" does not.

@@ -108,7 +108,8 @@ fn run(tokens: &[Token]) -> Option<RunName> {
 /// "why did RUN fail", "why does TEST fail on BOARD since WHEN"
 fn why(tokens: &[Token]) -> Asked {
     let auxiliaries = ["did", "does", "do", "is", "was", "has", "are", "were", "have"];
-    let rest = if tokens.first().is_some_and(|t| t.is(&auxiliaries)) { &tokens[1..] } else { tokens };
+    let rest =
+        if tokens.first().is_some_and(|t| t.is(&auxiliaries)) { &tokens[1..] } else { tokens };
     let (rest, board, since) = tail(rest);
     let fails = [
         "fail", "fails", "failed", "failing", "break", "breaks", "broke", "broken", "crash",
@@ -191,9 +192,7 @@ fn health(tokens: &[Token]) -> Asked {
     let tokens = skip(tokens, &["all", "every", "board", "boards", "place", "places", "rig", "of"]);
     match tokens {
         [] => Ok(RequestQuestion::Health { board: None }),
-        [one] if names(tokens, 0) => {
-            Ok(RequestQuestion::Health { board: Some(one.text.clone()) })
-        }
+        [one] if names(tokens, 0) => Ok(RequestQuestion::Health { board: Some(one.text.clone()) }),
         all => Err(texts(all)),
     }
 }
@@ -229,9 +228,7 @@ fn console(tokens: &[Token]) -> Asked {
     let tokens = skip(tokens, &words);
     match tokens {
         [] => Ok(RequestQuestion::Console { board: None }),
-        [one] if names(tokens, 0) => {
-            Ok(RequestQuestion::Console { board: Some(one.text.clone()) })
-        }
+        [one] if names(tokens, 0) => Ok(RequestQuestion::Console { board: Some(one.text.clone()) }),
         all => Err(texts(all)),
     }
 }
@@ -284,7 +281,8 @@ fn asked(tokens: &[Token]) -> Asked {
     if begins(&["when", "did"]) || begins(&["since", "when"]) {
         let (rest, board, _) = tail(&tokens[2..]);
         let rest = skip(rest, &["does", "did", "has", "is"]);
-        let words = ["start", "begin", "break", "failing", "fail", "fails", "to", "been", "started"];
+        let words =
+            ["start", "begin", "break", "failing", "fail", "fails", "to", "been", "started"];
         let end = rest.iter().position(|token| token.is(&words)).ok_or_else(|| texts(tokens))?;
         if let Some(odd) = rest[end..].iter().find(|token| !token.is(&words)) {
             return Err(vec![odd.text.clone()]);
@@ -294,7 +292,8 @@ fn asked(tokens: &[Token]) -> Asked {
     let well = ["healthy", "ok", "okay", "well", "fine", "doing", "good", "broken", "alive"];
     if tokens[0].is(&["how"]) {
         let rest = skip(rest, &["is", "are", "healthy"]);
-        let rest = if rest.last().is_some_and(|t| t.is(&well)) { &rest[..rest.len() - 1] } else { rest };
+        let rest =
+            if rest.last().is_some_and(|t| t.is(&well)) { &rest[..rest.len() - 1] } else { rest };
         return health(rest);
     }
     if tokens[0].is(&["is", "are", "has"]) {

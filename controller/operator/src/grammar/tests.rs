@@ -105,9 +105,12 @@ fn power_repeats_and_plans_are_read() {
             "targets": named("microbit"),
         }]),
     );
-    assert_eq!(actions("erase any free board"), json!([{
-        "verb": "erase", "targets": [{ "amount": "any", "free": true }],
-    }]));
+    assert_eq!(
+        actions("erase any free board"),
+        json!([{
+            "verb": "erase", "targets": [{ "amount": "any", "free": true }],
+        }])
+    );
 }
 
 #[test]
@@ -127,10 +130,7 @@ fn questions_are_read() {
             json!({ "about": "why_test", "test": "boot-test", "board": "bench-3",
                     "since": { "days_ago": 1 } }),
         ),
-        (
-            "since yesterday",
-            json!(null),
-        ),
+        ("since yesterday", json!(null)),
         (
             "why has the test 'reads all' been failing in the last 3 hours on bench-3",
             json!({ "about": "why_test", "test": "reads all", "board": "bench-3",
@@ -154,12 +154,16 @@ fn questions_are_read() {
         ("who has bench-3", json!({ "about": "boards", "board": "bench-3", "free": false })),
         ("how is bench-3?", json!({ "about": "health", "board": "bench-3" })),
         ("is the board bench-3 healthy", json!({ "about": "health", "board": "bench-3" })),
-        ("list runs on bench-3 since 2026-11-20",
-            json!({ "about": "runs", "board": "bench-3", "since": { "date": "2026-11-20" } })),
+        (
+            "list runs on bench-3 since 2026-11-20",
+            json!({ "about": "runs", "board": "bench-3", "since": { "date": "2026-11-20" } }),
+        ),
         ("show last run", json!({ "about": "run", "run": "last" })),
         ("show the console of bench-3", json!({ "about": "console", "board": "bench-3" })),
-        ("what do we know about brown-out resets?",
-            json!({ "about": "knowledge", "words": "brown-out resets" })),
+        (
+            "what do we know about brown-out resets?",
+            json!({ "about": "knowledge", "words": "brown-out resets" }),
+        ),
     ];
     for (text, wanted) in table {
         if wanted.is_null() {

@@ -171,13 +171,9 @@ impl SessionJournal {
         seq: u64,
         hash: RowHash,
     ) -> Result<Vec<SessionRow>, SessionJournalError> {
-        let failed =
-            |source| SessionJournalError::Database { path: self.path.clone(), source };
-        let broken = |seq, why: String| SessionJournalError::Broken {
-            path: self.path.clone(),
-            seq,
-            why,
-        };
+        let failed = |source| SessionJournalError::Database { path: self.path.clone(), source };
+        let broken =
+            |seq, why: String| SessionJournalError::Broken { path: self.path.clone(), seq, why };
         let mut last = (seq, hash);
         let mut rows = Vec::new();
         for stored in schema::rows_behind(&self.db, seq).map_err(failed)? {

@@ -54,8 +54,10 @@ fn a_row_that_was_changed_removed_or_put_in_is_found() {
         let guarded = db.execute(sql, []);
         if !sql.starts_with("INSERT") {
             assert!(guarded.is_err(), "{sql}");
-            db.execute_batch("DROP TRIGGER journal_keeps_rows; DROP TRIGGER journal_keeps_all_rows;")
-                .unwrap();
+            db.execute_batch(
+                "DROP TRIGGER journal_keeps_rows; DROP TRIGGER journal_keeps_all_rows;",
+            )
+            .unwrap();
             db.execute(sql, []).unwrap();
         }
         match journal.rows() {

@@ -14,7 +14,5 @@ mod render;
 
 pub use operator_event::{ConfirmScope, OperatorEvent, OperatorTrigger};
 pub use operator_table::{IllegalOperatorEvent, OperatorEffect, OperatorState, next, transition};
-pub use planner_table::{
-    IllegalPlannerEvent, PlannerEvent, PlannerState, next as planner_next,
-};
+pub use planner_table::{IllegalPlannerEvent, PlannerEvent, PlannerState, next as planner_next};
 pub use render::{render_operator, render_planner};

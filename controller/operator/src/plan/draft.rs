@@ -52,10 +52,15 @@ pub struct PlanDraftStep {
 /// It is too long, is not JSON, or has other fields than a draft.
 pub fn read_draft(text: &str) -> Result<PlanDraft, OperatorError> {
     let bad = |message: String| {
-        OperatorError::new(OperatorCode::Model, message).next("jig ask --plan-only \"REQUEST\" --json shows a plan of the right form").untouched()
+        OperatorError::new(OperatorCode::Model, message)
+            .next("jig ask --plan-only \"REQUEST\" --json shows a plan of the right form")
+            .untouched()
     };
     if text.len() > MAX_DRAFT {
-        return Err(bad(format!("a plan has at most {MAX_DRAFT} bytes, and this one {}", text.len())));
+        return Err(bad(format!(
+            "a plan has at most {MAX_DRAFT} bytes, and this one {}",
+            text.len()
+        )));
     }
     serde_json::from_str(text).map_err(|error| bad(format!("this is no plan: {error}")))
 }

@@ -45,7 +45,8 @@ pub fn lower(
 ) -> Result<Plan, OperatorError> {
     let mut wrong = Vec::new();
     if draft.steps.is_empty() || draft.steps.len() > MAX_STEPS {
-        wrong.push(format!("a plan has 1 to {MAX_STEPS} steps, and this one {}", draft.steps.len()));
+        wrong
+            .push(format!("a plan has 1 to {MAX_STEPS} steps, and this one {}", draft.steps.len()));
         return Err(refused(&wrong));
     }
     let ids: BTreeSet<u32> = draft.steps.iter().map(|step| step.step_id).collect();
@@ -64,11 +65,15 @@ pub fn lower(
                 continue;
             }
         };
-        if [&step.name, &step.expected_output, &step.skill_name].iter().any(|text| text.len() > MAX_TEXT) {
+        if [&step.name, &step.expected_output, &step.skill_name]
+            .iter()
+            .any(|text| text.len() > MAX_TEXT)
+        {
             complain(format!("a text is longer than {MAX_TEXT} bytes"));
             continue;
         }
-        let needs: BTreeSet<u32> = step.dependencies.iter().copied().chain(refers.iter().copied()).collect();
+        let needs: BTreeSet<u32> =
+            step.dependencies.iter().copied().chain(refers.iter().copied()).collect();
         for unknown in needs.iter().filter(|id| !ids.contains(id)) {
             complain(format!("it depends on step {unknown}, which is not there"));
         }
@@ -95,7 +100,9 @@ pub fn lower(
         }
         if danger.confirm && !refers.is_empty() {
             // What is confirmed has to be shown, and a result is not known yet.
-            complain("a call that waits for a confirmation takes no argument from a result".to_owned());
+            complain(
+                "a call that waits for a confirmation takes no argument from a result".to_owned(),
+            );
         }
         risk_level = risk_level.max(danger.level);
         let (expected_artifacts, rollback_hint) = leaves(&tool.name, &args, place);
@@ -119,7 +126,8 @@ pub fn lower(
         ));
     }
     let verification = draft.verification.clone().unwrap_or_else(|| {
-        let makes_runs = draft.steps.iter().any(|step| matches!(step.skill_name.as_str(), "run" | "test"));
+        let makes_runs =
+            draft.steps.iter().any(|step| matches!(step.skill_name.as_str(), "run" | "test"));
         if makes_runs { VerificationPolicy::verdicts() } else { VerificationPolicy::none() }
     });
     check_verification(&verification, tools, &mut wrong);
@@ -172,7 +180,9 @@ pub(crate) fn verification_call(command: &str) -> Result<ToolCall, String> {
 
 fn check_verification(policy: &VerificationPolicy, tools: &ToolList, wrong: &mut Vec<String>) {
     if policy.mode == VerificationMode::Build {
-        wrong.push("this rig takes images and builds none: verification cannot be `build`".to_owned());
+        wrong.push(
+            "this rig takes images and builds none: verification cannot be `build`".to_owned(),
+        );
     }
     if policy.commands.len() > MAX_STEPS {
         wrong.push(format!("a verification has at most {MAX_STEPS} commands"));

@@ -40,13 +40,16 @@ pub fn resolve(args: &Value, outcomes: &StepOutcomes) -> Result<Value, OperatorE
         Value::String(text) => match reference(text)? {
             None => args.clone(),
             Some((step, path)) => {
-                let result = outcomes.get(&step).ok_or_else(|| bad(text, "that step has no result"))?;
-                looked_up(result, &path).ok_or_else(|| bad(text, "its result has nothing there"))?.clone()
+                let result =
+                    outcomes.get(&step).ok_or_else(|| bad(text, "that step has no result"))?;
+                looked_up(result, &path)
+                    .ok_or_else(|| bad(text, "its result has nothing there"))?
+                    .clone()
             }
         },
-        Value::Array(items) => {
-            Value::Array(items.iter().map(|item| resolve(item, outcomes)).collect::<Result<_, _>>()?)
-        }
+        Value::Array(items) => Value::Array(
+            items.iter().map(|item| resolve(item, outcomes)).collect::<Result<_, _>>()?,
+        ),
         Value::Object(fields) => Value::Object(
             fields
                 .iter()
@@ -84,7 +87,8 @@ fn reference(text: &str) -> Result<Option<(u32, Vec<String>)>, OperatorError> {
     }
     let inner = text.strip_prefix("${steps.").and_then(|rest| rest.strip_suffix('}'));
     let inner = inner.filter(|inner| !inner.contains(['{', '}', '$']));
-    let inner = inner.ok_or_else(|| bad(text, "a reference is ${steps.N.PATH} and stands alone"))?;
+    let inner =
+        inner.ok_or_else(|| bad(text, "a reference is ${steps.N.PATH} and stands alone"))?;
     let mut parts = inner.split('.');
     let step = parts.next().and_then(|n| n.parse().ok());
     let step = step.ok_or_else(|| bad(text, "it names no step by its number"))?;
@@ -120,7 +124,8 @@ mod tests {
         let resolved = resolve(&args, &outcomes).unwrap();
         assert_eq!(resolved, json!({ "run": "r1", "deep": [{ "n": 8 }] }));
         assert_eq!(referred(&args).unwrap(), [2, 2]);
-        for bad in ["x ${steps.2.run}", "${steps.2.run}${steps.2.run}", "${steps.x}", "${env.HOME}"] {
+        for bad in ["x ${steps.2.run}", "${steps.2.run}${steps.2.run}", "${steps.x}", "${env.HOME}"]
+        {
             assert_eq!(referred(&json!([bad])).unwrap_err().code, OperatorCode::Model, "{bad}");
         }
         for missing in ["${steps.3.run}", "${steps.2.data.n.2}", "${steps.2.run.x}"] {
@@ -130,7 +135,8 @@ mod tests {
 
     #[test]
     fn what_a_result_holds_is_never_read_as_a_reference() {
-        let outcomes = StepOutcomes::from([(1, json!({ "text": "${steps.1.secret}", "secret": 1 }))]);
+        let outcomes =
+            StepOutcomes::from([(1, json!({ "text": "${steps.1.secret}", "secret": 1 }))]);
         let resolved = resolve(&json!({ "a": "${steps.1.text}" }), &outcomes).unwrap();
         assert_eq!(resolved, json!({ "a": "${steps.1.secret}" }));
     }

@@ -95,7 +95,11 @@ mod tests {
     #[test]
     fn a_step_that_waits_keeps_its_board_and_a_wave_is_bounded() {
         use StepStatus::Pending;
-        let waiting = [step("1", "", &[], Pending), step("2", "a", &["1"], Pending), step("3", "a", &[], Pending)];
+        let waiting = [
+            step("1", "", &[], Pending),
+            step("2", "a", &["1"], Pending),
+            step("3", "a", &[], Pending),
+        ];
         assert_eq!(wave(&waiting), [0]);
         let many: Vec<_> = (0..20).map(|n| step(&n.to_string(), "", &[], Pending)).collect();
         assert_eq!(wave(&many).len(), MAX_WAVE);

@@ -6,9 +6,7 @@ use jig_model::document::did_you_mean;
 
 use crate::context::SessionContext;
 use crate::error::{OperatorCode, OperatorError};
-use crate::grammar::{
-    ActionVerb, Amount, RequestAction, RequestQuestion, TargetWord, UserRequest,
-};
+use crate::grammar::{ActionVerb, Amount, RequestAction, RequestQuestion, TargetWord, UserRequest};
 use crate::journal::ClarifyingQuestion;
 
 /// Most questions that are asked at a time.
@@ -132,8 +130,7 @@ fn unknown_board(
         several if one => {
             let choices: Vec<String> =
                 several.iter().take(MAX_CHOICES).map(|&place| place.to_owned()).collect();
-            let text =
-                format!("{} places have a board {name:?}. Which one?", several.len());
+            let text = format!("{} places have a board {name:?}. Which one?", several.len());
             Some(asked(&slot, &text, choices))
         }
         _ => None,

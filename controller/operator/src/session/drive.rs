@@ -121,8 +121,7 @@ impl Driver<'_> {
         let work = outcome.work;
         let input = self.session.hash.to_string();
         let intent = WorkIntent { work, call: None, input };
-        self.journal
-            .append_all(&[SessionEntry::Intent(intent), SessionEntry::Outcome(outcome)])?;
+        self.journal.append_all(&[SessionEntry::Intent(intent), SessionEntry::Outcome(outcome)])?;
         self.catch_up()
     }
 
@@ -213,11 +212,12 @@ impl Driver<'_> {
             Err(error) => return self.did(work::not_possible(SessionWork::Intake, error)),
         };
         if self.session.context_result("boards").is_none() {
-            if let Err(error) = self.read(ToolCall::new("boards", json!({}))).await? {
-                return self.did(work::not_possible(SessionWork::Intake, error));
-            }
+            let read = self.read(ToolCall::new("boards", json!({}))).await?;
             if self.session.cancel.is_some() {
                 return Ok(());
+            }
+            if let Err(error) = read {
+                return self.did(work::not_possible(SessionWork::Intake, error));
             }
         }
         let mut context = self.session.context.clone();
@@ -246,10 +246,13 @@ impl Driver<'_> {
 
     async fn context(&mut self) -> Driven<()> {
         if let Some(call) = work::missing_context(&self.session) {
-            if let Err(error) = self.read(call).await? {
-                self.did(work::not_possible(SessionWork::Context, error))?;
-            }
-            return Ok(());
+            let read = self.read(call).await?;
+            return match read {
+                Err(error) if self.session.cancel.is_none() => {
+                    self.did(work::not_possible(SessionWork::Context, error))
+                }
+                _ => Ok(()),
+            };
         }
         let mut context = self.session.context.clone();
         if let Some(users) = self.session.context_result("places") {
@@ -280,8 +283,7 @@ impl Driver<'_> {
     fn planned(&self, plan: Plan) -> Result<WorkOutcome, OperatorError> {
         let tools = self.binding.door.list();
         let file = |path: &str| self.binding.files.sha256(path);
-        let dangers =
-            work::dangers_of(&plan, &tools, &self.session.context.natures(), &file)?;
+        let dangers = work::dangers_of(&plan, &tools, &self.session.context.natures(), &file)?;
         let mut outcome = work::outcome_of(SessionWork::Plan);
         outcome.facts.push(SessionFact::Planned { plan, dangers: dangers.clone() });
         if self.session.charter.plan_only {
@@ -370,8 +372,8 @@ impl Driver<'_> {
             });
             match (checked, tools.find(&template.tool)) {
                 (Ok(call), Some(tool)) => {
-                    let at = self.session.next_call()
-                        + u32::try_from(ready.len()).unwrap_or(u32::MAX);
+                    let at =
+                        self.session.next_call() + u32::try_from(ready.len()).unwrap_or(u32::MAX);
                     let about = (tool.risk(&call.arguments), tool.timeout);
                     ready.push(ReadyCall::new(&self.session, at, Some(number), call, about, now));
                 }
@@ -462,7 +464,8 @@ impl Driver<'_> {
     async fn recover(&mut self) -> Driven<()> {
         let mut outcome = work::outcome_of(SessionWork::Recover);
         let iterating = self.session.planner == PlannerState::Iterating;
-        let gives_up = if iterating { PlannerEvent::IterationsUsedUp } else { PlannerEvent::StepGivenUp };
+        let gives_up =
+            if iterating { PlannerEvent::IterationsUsedUp } else { PlannerEvent::StepGivenUp };
         let blocked = |mut outcome: WorkOutcome, planner: PlannerState, error: OperatorError| {
             // Where the time ran out between two steps, no step has ended that could be given up.
             let takes = crate::machine::planner_next(planner, gives_up).is_ok();
@@ -611,8 +614,7 @@ impl Driver<'_> {
         }
         let mut under_way = JoinSet::new();
         for call in ready {
-            let (door, events) =
-                (Arc::clone(&self.binding.door), Arc::clone(&self.binding.events));
+            let (door, events) = (Arc::clone(&self.binding.door), Arc::clone(&self.binding.events));
             under_way.spawn(call.made(door, events));
         }
         let mut looks = interval(LOOK);

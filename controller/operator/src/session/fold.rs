@@ -227,8 +227,8 @@ impl Session {
     }
 
     fn moves(&mut self, seq: u64, event: &OperatorEvent) -> Result<(), SessionFoldError> {
-        let (state, _) = next(self.state, event)
-            .map_err(|source| SessionFoldError::Illegal { seq, source })?;
+        let (state, _) =
+            next(self.state, event).map_err(|source| SessionFoldError::Illegal { seq, source })?;
         self.state = state;
         match event {
             OperatorEvent::Confirm { yes: true, .. } => {
@@ -242,8 +242,9 @@ impl Session {
             | OperatorEvent::Timeout
             | OperatorEvent::Cancel { .. } => self.waits = None,
             OperatorEvent::NotPossible { error } | OperatorEvent::Blocked { error } => {
-                self.blocked =
-                    Some(self.blocked.take().unwrap_or(BlockReason::Failed { error: error.clone() }));
+                self.blocked = Some(
+                    self.blocked.take().unwrap_or(BlockReason::Failed { error: error.clone() }),
+                );
             }
             OperatorEvent::VerificationFailed { error } => self.unverified = Some(error.clone()),
             OperatorEvent::VerificationPassed => {
@@ -265,8 +266,7 @@ impl Session {
             return Err(SessionFoldError::NoIntent(seq));
         }
         if let Some(number) = outcome.call {
-            let intent =
-                self.in_flight.remove(&number).ok_or(SessionFoldError::NoIntent(seq))?;
+            let intent = self.in_flight.remove(&number).ok_or(SessionFoldError::NoIntent(seq))?;
             self.keep(&intent, outcome);
         }
         outcome.facts.iter().for_each(|fact| self.learn(fact));
@@ -343,7 +343,11 @@ impl Session {
     }
 
     /// A request that comes too late, or for something else than what waits, changes nothing.
-    fn request(&mut self, row: &SessionRow, request: &SessionRequest) -> Result<(), SessionFoldError> {
+    fn request(
+        &mut self,
+        row: &SessionRow,
+        request: &SessionRequest,
+    ) -> Result<(), SessionFoldError> {
         match request {
             SessionRequest::Resume => {}
             SessionRequest::Answer { answers } => {
@@ -394,9 +398,10 @@ impl Session {
     /// Returns the last call of a step of the present plan.
     pub fn last_call_of(&self, step: u32) -> Option<&CallRecord> {
         let plan = self.plan.as_ref().map(|plan| plan.plan_id.as_str());
-        self.calls.iter().rev().find(|record| {
-            record.step == Some(step) && record.plan_id.as_deref() == plan
-        })
+        self.calls
+            .iter()
+            .rev()
+            .find(|record| record.step == Some(step) && record.plan_id.as_deref() == plan)
     }
 
     /// Returns the last result of a call without a step, by the name of its tool.

@@ -91,9 +91,7 @@ impl ScriptedRig {
             json!({ "name": name, "board": kind, "health": "healthy",
                     "how": { "power": { "device": "pdu", "outlet": outlet }, "emulator": null } })
         };
-        let emulated = |name: &str| {
-            json!({ "name": name, "board": name, "health": "healthy", "how": { "emulator": {} } })
-        };
+        let emulated = |name: &str| json!({ "name": name, "board": name, "health": "healthy", "how": { "emulator": {} } });
         json!({ "places": [
             emulated("microbit"), emulated("mps2-an385"), real("bench-3", "nrf52", "1"),
             real("bench-4", "nrf52", "2"), real("bench-5", "stm32", "3"), real("bench-6", "stm32", "3"),
@@ -175,7 +173,9 @@ struct Files;
 impl SessionFiles for Files {
     fn sha256(&self, path: &str) -> Result<String, OperatorError> {
         if path.contains("absent") {
-            return Err(OperatorError::new(OperatorCode::Io, format!("there is no {path}")).untouched());
+            return Err(
+                OperatorError::new(OperatorCode::Io, format!("there is no {path}")).untouched()
+            );
         }
         Ok(format!("hash of {path}"))
     }
@@ -285,7 +285,8 @@ async fn conversations_go_as_they_are_written_down() {
         let folder = tempfile::tempdir().unwrap();
         let lock = SessionLock::take(folder.path()).unwrap();
         let mut journal =
-            SessionJournal::begin(folder.path(), charter(conversation), Redactor::default()).unwrap();
+            SessionJournal::begin(folder.path(), charter(conversation), Redactor::default())
+                .unwrap();
         let rig = Arc::new(ScriptedRig::new(conversation.rig.clone()));
         let (session, visited) = held(&mut journal, &lock, &rig, &conversation.then).await;
         // The first state is reached by the row that begins the session.
@@ -324,8 +325,12 @@ fn nothing_dangerous_was_unconfirmed(session: &Session, name: &str) {
 /// again, a board that was cut off is never touched a second time, and what was confirmed stays confirmed.
 #[tokio::test(start_paused = true)]
 async fn a_session_goes_on_behind_each_of_its_rows() {
-    let chosen = ["flash and test on real boards", "run on an emulated board", "why does a test fail",
-        "the rig fails, is recovered, and the same test passes", "a missing board is asked for"];
+    let chosen = [
+        "flash and test on real boards",
+        "why does a test fail",
+        "the rig fails, is recovered, and the same test passes",
+        "a missing board is asked for",
+    ];
     for conversation in conversations().iter().filter(|one| chosen.contains(&one.name.as_str())) {
         let whole = tempfile::tempdir().unwrap();
         let lock = SessionLock::take(whole.path()).unwrap();
@@ -341,8 +346,7 @@ async fn a_session_goes_on_behind_each_of_its_rows() {
             let folder = tempfile::tempdir().unwrap();
             let lock = SessionLock::take(folder.path()).unwrap();
             let mut journal = begin(folder.path());
-            let mut entries: Vec<_> =
-                rows[1..kept].iter().map(|row| row.entry.clone()).collect();
+            let mut entries: Vec<_> = rows[1..kept].iter().map(|row| row.entry.clone()).collect();
             entries.push(SessionEntry::Request(SessionRequest::Resume));
             journal.append_all(&entries).unwrap();
             let before = Session::of(&journal.rows().unwrap()).unwrap();
@@ -360,9 +364,10 @@ async fn a_session_goes_on_behind_each_of_its_rows() {
             let (after, _) = held(&mut journal, &lock, &rig, turns).await;
             let case = format!("{} behind row {kept}", conversation.name);
             assert!(after.ended, "{case}: {:?}", after.state);
-            let cut_beside_a_board = before.in_flight.values().find(|call| {
-                call.effect == crate::journal::CutOffEffect::Device
-            });
+            let cut_beside_a_board = before
+                .in_flight
+                .values()
+                .find(|call| call.effect == crate::journal::CutOffEffect::Device);
             let again: Vec<_> = rig.calls.lock().unwrap().clone();
             match cut_beside_a_board {
                 None => assert_eq!(
@@ -395,13 +400,52 @@ async fn a_session_goes_on_behind_each_of_its_rows() {
     }
 }
 
+#[tokio::test]
+async fn a_cancelled_session_drops_its_call_and_says_so() {
+    let script = Scripted {
+        tool: "run".to_owned(),
+        verdict: None,
+        error: None,
+        untouched: false,
+        hangs: true,
+        data: None,
+    };
+    let rig = Arc::new(ScriptedRig::new(vec![script]));
+    let states = Arc::new(States::default());
+    let folder = tempfile::tempdir().unwrap();
+    let lock = SessionLock::take(folder.path()).unwrap();
+    let conversation = &conversations()[0];
+    let mut journal =
+        SessionJournal::begin(folder.path(), charter(conversation), Redactor::default()).unwrap();
+    let mut other = SessionJournal::open(folder.path(), Redactor::default()).unwrap();
+    let cancel = async {
+        while !rig.calls.lock().unwrap().iter().any(|call| call.name == "run") {
+            tokio::task::yield_now().await;
+        }
+        other.append(&SessionEntry::Request(said(
+            &Session::of(&other.rows().unwrap()).unwrap(),
+            "cancel",
+        )))
+    };
+    let bound = binding(&rig, &states);
+    let (session, cancelled) = tokio::join!(drive(&mut journal, &lock, &bound), cancel);
+    cancelled.unwrap();
+    let summary = session.unwrap().summary.unwrap();
+    assert_eq!(summary.exit_code, 130);
+    assert_eq!(summary.blocked.as_deref(), Some("cancelled: enough"));
+    assert!(summary.done[0].contains("run was cut off"), "{summary:?}");
+}
+
 #[test]
 fn a_journal_that_the_machines_could_not_have_written_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let conversation = &conversations()[0];
     let mut journal =
         SessionJournal::begin(folder.path(), charter(conversation), Redactor::default()).unwrap();
-    let outcome = |events| crate::journal::WorkOutcome { events, ..work::outcome_of(crate::journal::SessionWork::Plan) };
+    let outcome = |events| crate::journal::WorkOutcome {
+        events,
+        ..work::outcome_of(crate::journal::SessionWork::Plan)
+    };
     journal.append(&SessionEntry::Outcome(outcome(Vec::new()))).unwrap();
     let refused = Session::of(&journal.rows().unwrap());
     assert!(matches!(refused, Err(SessionFoldError::NoIntent(2))), "{refused:?}");

@@ -4,15 +4,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use jig_model::{Fault, VerdictKind};
+use jig_model::VerdictKind;
 use serde_json::{Map, Value, json};
 
 use super::fold::{CallRecord, Session};
 use crate::error::{OperatorCode, OperatorError};
 use crate::grammar::{NotUnderstood, RequestQuestion, UserRequest, parse};
-use crate::journal::{
-    BlockReason, PlanSource, SessionFact, SessionWork, WorkOutcome,
-};
+use crate::journal::{BlockReason, PlanSource, SessionFact, SessionWork, WorkOutcome};
 use crate::machine::{ConfirmScope, OperatorEvent, PlannerEvent, PlannerState};
 use crate::plan::{
     BoardNature, DangerousCall, Plan, RiskLevel, Step, StepStatus, VerificationMode, call_danger,
@@ -99,9 +97,10 @@ fn needs_users(request: Option<&UserRequest>) -> bool {
     match request {
         Some(UserRequest::Act { actions }) => {
             actions.iter().flat_map(|action| &action.targets).any(|target| target.free)
-                || actions.iter().flat_map(|action| &action.targets).any(|target| {
-                    target.amount == crate::grammar::Amount::Any
-                })
+                || actions
+                    .iter()
+                    .flat_map(|action| &action.targets)
+                    .any(|target| target.amount == crate::grammar::Amount::Any)
         }
         _ => false,
     }
@@ -214,9 +213,10 @@ pub(super) fn judged(session: &Session, wave: &[u32]) -> WorkOutcome {
         .collect();
     let mut first_failure = None;
     for &step in wave {
-        let error = session.failures.get(&step).filter(|_| {
-            session.last_call_of(step).is_none_or(|record| record.result.is_err())
-        });
+        let error = session
+            .failures
+            .get(&step)
+            .filter(|_| session.last_call_of(step).is_none_or(|record| record.result.is_err()));
         match error {
             None => outcome.facts.push(SessionFact::StepStands { step, status: StepStatus::Done }),
             Some(error) if optional.contains(&step) => {
@@ -316,8 +316,7 @@ fn bad_result(
         (Some(kind), _) => (OperatorCode::BuildFail, format!("the verdict is {kind}")),
         (None, Some(code)) => (OperatorCode::Io, format!("it ended with exit code {code}")),
     };
-    let error =
-        OperatorError::new(code, format!("{} on {place}: {words}", record.call.name));
+    let error = OperatorError::new(code, format!("{} on {place}: {words}", record.call.name));
     Some(match next {
         Some(next) => error.next(next),
         None => error,
@@ -398,17 +397,17 @@ pub(crate) fn exit_code(session: &Session) -> u8 {
             [verdict, result.exit_code].into_iter().flatten().max_by_key(|code| gravity(*code))
         })
     });
+    let codes: Vec<u8> = codes.collect();
+    let said = codes.iter().any(|code| *code != exit::PASS);
     let blocked = session.blocked.as_ref().and_then(|reason| match reason {
-        BlockReason::Failed { error } => Some(match error.code.fault() {
-            // What a run says about its target, the run has said.
-            Fault::Target => exit::FAIL,
-            fault => exit::of_fault(fault),
-        }),
+        // What the failure of a verification comes from, a run has said.
+        BlockReason::Failed { .. } if said => None,
+        BlockReason::Failed { error } => Some(exit::of_fault(error.code.fault())),
         BlockReason::Refused | BlockReason::Cancelled { .. } => Some(exit::CANCELLED),
         BlockReason::Unanswered => Some(exit::INCONCLUSIVE),
         BlockReason::PlanOnly => None,
     });
-    codes.chain(blocked).max_by_key(|code| gravity(*code)).unwrap_or(exit::PASS)
+    codes.into_iter().chain(blocked).max_by_key(|code| gravity(*code)).unwrap_or(exit::PASS)
 }
 
 /// Orders exit codes: what is said about a target stands before what is said about the rig.

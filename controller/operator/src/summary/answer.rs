@@ -85,9 +85,8 @@ pub(super) fn answer(session: &Session, request: &UserRequest) -> Vec<String> {
 /// Returns the last result of a step that called a tool.
 fn result_of<'s>(session: &'s Session, tool: &str) -> Option<&'s ToolResult> {
     let calls = session.calls.iter().rev();
-    let of_step = |record: &&crate::session::CallRecord| {
-        record.step.is_some() && record.call.name == tool
-    };
+    let of_step =
+        |record: &&crate::session::CallRecord| record.step.is_some() && record.call.name == tool;
     calls.filter(of_step).find_map(|record| record.result.as_ref().ok())
 }
 
@@ -212,7 +211,8 @@ fn compared(session: &Session, lines: &mut Vec<String>) {
             lines.extend(name.map(|name| format!("{words}: {name}")));
         }
     }
-    for case in data.get("changes").and_then(Value::as_array).into_iter().flatten().take(MAX_ITEMS) {
+    for case in data.get("changes").and_then(Value::as_array).into_iter().flatten().take(MAX_ITEMS)
+    {
         let word = |at: &str| text_of(case, at).unwrap_or_default();
         lines.push(format!("{}: {} -> {}", word("/name"), word("/before"), word("/after")));
     }
@@ -245,7 +245,8 @@ fn boards(
             continue;
         }
         let user = board.used_by.as_ref().map(|user| format!("used by {user}"));
-        let ill = board.health.as_ref().filter(|_| !is_free).map(|health| format!("it is {health}"));
+        let ill =
+            board.health.as_ref().filter(|_| !is_free).map(|health| format!("it is {health}"));
         let state = user.or(ill).unwrap_or_else(|| "free".to_owned());
         lines.push(format!("{place} ({}): {state}", board.kind));
     }

@@ -120,7 +120,9 @@ fn push_new(lines: &mut Vec<String>, line: String) {
 fn blocked(reason: &BlockReason) -> Option<String> {
     match reason {
         BlockReason::Failed { error } => Some(error.to_string()),
-        BlockReason::Refused => Some("what was shown was refused; nothing of it was done".to_owned()),
+        BlockReason::Refused => {
+            Some("what was shown was refused; nothing of it was done".to_owned())
+        }
         BlockReason::Unanswered => {
             Some("no confirmation came in time; nothing that needs one was done".to_owned())
         }
