@@ -14,8 +14,9 @@ use jig_operator::tools::{RigCalls, RigQuestion};
 use jig_rig::workflow::CancelToken;
 use jig_service::client::RemoteRig;
 use serde_json::Value;
+use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::JoinSet;
+use tokio::task::{JoinSet, spawn_blocking};
 
 use super::answers;
 use super::files::WorkingFolder;
@@ -120,7 +121,14 @@ impl RigCalls for LabCalls {
 
     fn ask(&self, question: RigQuestion) -> BoxFuture<'_, Result<Value, OperatorError>> {
         Box::pin(async move {
-            let answer = answers::answer(&self.common, self.rig.as_deref(), question).await;
+            let (common, rig) = (self.common.clone(), self.rig.clone());
+            let runtime = Handle::current();
+            // Most questions wait for the disk.
+            let answering = spawn_blocking(move || {
+                runtime.block_on(answers::answer(&common, rig.as_deref(), question))
+            });
+            let answer =
+                answering.await.unwrap_or_else(|error| Err(Failure::of(Fault::Bug, &error)));
             // Nothing was touched, whatever went wrong.
             answer.map_err(|failure| refused(None, failure).untouched())
         })
