@@ -14,7 +14,7 @@ use jig_model::redact::Redactor;
 use jig_operator::error::OperatorError;
 use jig_operator::grammar::parse;
 use jig_operator::journal::{
-    Charter, PlanSource, SessionEntry, SessionJournal, SessionLimits, SessionLock, SessionRequest,
+    Charter, PersonRequest, PlanSource, SessionEntry, SessionJournal, SessionLimits, SessionLock,
 };
 use jig_operator::planner::WordsPlanner;
 use jig_operator::session::{Session, SessionBinding, SessionFiles, SessionWatcher, drive};
@@ -101,7 +101,7 @@ async fn main() {
     let mut times = Vec::new();
     for _ in 0..APPENDS {
         let begun = Instant::now();
-        journal.append(&SessionEntry::Request(SessionRequest::Resume)).unwrap();
+        journal.append(&SessionEntry::Request(PersonRequest::Resume)).unwrap();
         times.push(begun.elapsed());
     }
     times.sort();

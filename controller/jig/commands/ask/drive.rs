@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jig_model::access::AccessRight;
 use jig_model::{Fault, exit};
-use jig_operator::journal::{SessionEntry, SessionJournal, SessionLock, SessionRequest};
+use jig_operator::journal::{PersonRequest, SessionEntry, SessionJournal, SessionLock};
 use jig_operator::machine::OperatorState;
 use jig_operator::plan::RiskLevel;
 use jig_operator::planner::WordsPlanner;
@@ -42,7 +42,7 @@ pub(super) fn resume(
         return ended(screen, name, &session);
     }
     let words = args.words.join(" ");
-    let mut requests = vec![SessionRequest::Resume];
+    let mut requests = vec![PersonRequest::Resume];
     let refused =
         |words: String| Failure::new(Fault::Usage, words).help(format!("jig sessions show {name}"));
     match session.state {
@@ -54,7 +54,7 @@ pub(super) fn resume(
                 let words = format!("{given} answers were given to {wanted} questions");
                 return Err(refused(words));
             }
-            requests.push(SessionRequest::Answer { answers });
+            requests.push(PersonRequest::Answer { answers });
         }
         OperatorState::AwaitingConfirmation => requests.extend(confirmation(&session, args, name)?),
         _ if !words.is_empty() => return Err(refused(format!("{name} asks nothing"))),
@@ -74,11 +74,11 @@ fn confirmation(
     session: &Session,
     args: &AskArgs,
     name: &str,
-) -> Result<Option<SessionRequest>, Failure> {
+) -> Result<Option<PersonRequest>, Failure> {
     let Some(waits) = &session.waits else { return Ok(None) };
     let digest = waits.digest.clone();
     if args.refuse {
-        return Ok(Some(SessionRequest::Confirm { yes: false, digest }));
+        return Ok(Some(PersonRequest::Confirm { yes: false, digest }));
     }
     if let Some(given) = &args.confirm {
         let given = given.strip_prefix("sha256:").unwrap_or(given);
@@ -88,11 +88,11 @@ fn confirmation(
                 "it waits for {digest}; look at it again: jig sessions show {name}"
             )));
         }
-        return Ok(Some(SessionRequest::Confirm { yes: true, digest }));
+        return Ok(Some(PersonRequest::Confirm { yes: true, digest }));
     }
     let highest = session.dangers.iter().map(|danger| danger.risk).max().unwrap_or(RiskLevel::High);
     let allowed = args.yes.is_some_and(|level| RiskLevel::from(level) >= highest);
-    Ok(allowed.then_some(SessionRequest::Confirm { yes: true, digest }))
+    Ok(allowed.then_some(PersonRequest::Confirm { yes: true, digest }))
 }
 
 /// Drives a session to its end, or to where it waits for a person that is not there.
@@ -133,7 +133,7 @@ fn ask_person(
     screen: &Screen,
     name: &str,
     session: &Session,
-) -> Result<Option<SessionRequest>, Failure> {
+) -> Result<Option<PersonRequest>, Failure> {
     until_signalled(async |cancel| {
         let (screen, name, session) = (screen.clone(), name.to_owned(), session.clone());
         let answer = spawn_blocking(move || answered(&screen, &name, &session));
@@ -160,7 +160,7 @@ fn driven(
                 tokio::time::sleep(LOOK).await;
             }
             let why = "a signal asked for it".to_owned();
-            let asked = asking.append(&SessionEntry::Request(SessionRequest::Cancel { why }));
+            let asked = asking.append(&SessionEntry::Request(PersonRequest::Cancel { why }));
             match asked {
                 // The session ends, and this with it.
                 Ok(()) => std::future::pending::<Failure>().await,

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _};
 
-use jig_operator::journal::SessionRequest;
+use jig_operator::journal::PersonRequest;
 use jig_operator::machine::OperatorState;
 use jig_operator::session::Session;
 
@@ -13,7 +13,7 @@ use crate::render::{Screen, one_line};
 const MAX_ANSWER: u64 = 4096;
 
 /// Asks the person what the session waits for. Nothing where there is no person, or no answer.
-pub(super) fn answered(screen: &Screen, name: &str, session: &Session) -> Option<SessionRequest> {
+pub(super) fn answered(screen: &Screen, name: &str, session: &Session) -> Option<PersonRequest> {
     if screen.json() || !io::stdin().is_terminal() {
         return None;
     }
@@ -27,14 +27,14 @@ pub(super) fn answered(screen: &Screen, name: &str, session: &Session) -> Option
                 };
                 answers.push(line(&format!("{}{choices} ", one_line(&question.text)))?);
             }
-            Some(SessionRequest::Answer { answers })
+            Some(PersonRequest::Answer { answers })
         }
         OperatorState::AwaitingConfirmation => {
             let digest = session.waits.as_ref()?.digest.clone();
             waiting_lines(name, session).iter().for_each(|line| screen.insist(line));
             let yes = line("carry it out? [y/N] ")?;
             let yes = matches!(yes.to_ascii_lowercase().as_str(), "y" | "yes");
-            Some(SessionRequest::Confirm { yes, digest })
+            Some(PersonRequest::Confirm { yes, digest })
         }
         _ => None,
     }

@@ -1,7 +1,7 @@
 //! `jig sessions`: what was asked, and what came of it.
 
 use jig_model::{Fault, exit};
-use jig_operator::journal::{SessionEntry, SessionRequest};
+use jig_operator::journal::{PersonRequest, SessionEntry};
 use serde_json::json;
 
 use super::folders::{find, journal_failure, names, open, root};
@@ -67,7 +67,7 @@ pub(crate) fn sessions(
                 return Err(Failure::new(Fault::Usage, format!("{name} has ended"))
                     .help(format!("jig sessions show {name}")));
             }
-            let request = SessionRequest::Cancel { why };
+            let request = PersonRequest::Cancel { why };
             journal.append(&SessionEntry::Request(request)).map_err(journal_failure)?;
             screen.say(&format!(
                 "asked {name} to end; if no process drives it: jig ask --resume {name}"

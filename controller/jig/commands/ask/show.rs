@@ -1,7 +1,7 @@
 //! What is shown of a session.
 
 use jig_operator::machine::OperatorState;
-use jig_operator::plan::Plan;
+use jig_operator::plan::SessionPlan;
 use jig_operator::session::Session;
 use jig_operator::summary::SessionSummary;
 use serde_json::{Value, json};
@@ -34,7 +34,7 @@ pub(super) fn document(name: &str, session: &Session) -> Value {
 }
 
 /// Returns a plan in the form that a planner writes.
-fn drafted(plan: &Plan) -> Value {
+fn drafted(plan: &SessionPlan) -> Value {
     let steps = plan.steps.iter().filter_map(|step| {
         let call = step.tool_calls.first()?;
         let number = |id: &String| id.parse::<u32>().ok();

@@ -6,7 +6,7 @@ use crate::context::SessionContext;
 use crate::error::OperatorError;
 use crate::grammar::UserRequest;
 use crate::machine::{OperatorEvent, PlannerEvent};
-use crate::plan::{DangerousCall, Plan, PlanDraft, RiskLevel, StepStatus};
+use crate::plan::{DangerousCall, PlanDraft, RiskLevel, SessionPlan, StepStatus};
 use crate::summary::SessionSummary;
 use crate::tools::ToolCall;
 
@@ -21,7 +21,7 @@ pub enum SessionEntry {
     /// Work has been done.
     Outcome(WorkOutcome),
     /// A person, or another process, says something.
-    Request(SessionRequest),
+    Request(PersonRequest),
 }
 
 /// What a session is held to from its first row on.
@@ -192,7 +192,7 @@ pub enum SessionFact {
     /// A plan replaces the earlier one.
     Planned {
         /// The plan.
-        plan: Plan,
+        plan: SessionPlan,
         /// Its dangerous calls that nothing has confirmed yet.
         dangers: Vec<DangerousCall>,
     },
@@ -273,7 +273,7 @@ pub struct ClarifyingQuestion {
 /// What a person, or another process, says to a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "kebab-case")]
-pub enum SessionRequest {
+pub enum PersonRequest {
     /// A process drives the session on. Until then no time of the session has passed.
     Resume,
     /// Answers to the questions, in their order.

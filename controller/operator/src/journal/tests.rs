@@ -24,7 +24,7 @@ fn begun() -> (tempfile::TempDir, SessionJournal) {
 }
 
 fn cancel(why: &str) -> SessionEntry {
-    SessionEntry::Request(SessionRequest::Cancel { why: why.to_owned() })
+    SessionEntry::Request(PersonRequest::Cancel { why: why.to_owned() })
 }
 
 #[test]

@@ -9,8 +9,8 @@ use super::danger::{BoardNature, call_danger};
 use super::draft::PlanDraft;
 use super::references::{StepOutcomes, referred, resolve};
 use super::types::{
-    Artifact, ArtifactKind, Plan, RiskLevel, Step, StepStatus, ToolCallTemplate, VerificationMode,
-    VerificationPolicy,
+    Artifact, ArtifactKind, RiskLevel, SessionPlan, SessionStep, StepStatus, ToolCallTemplate,
+    VerificationMode, VerificationPolicy,
 };
 use crate::error::{OperatorCode, OperatorError};
 use crate::tools::{ToolCall, ToolList};
@@ -42,7 +42,7 @@ pub fn lower(
     origin: PlanOrigin,
     tools: &ToolList,
     boards: &BTreeMap<String, BoardNature>,
-) -> Result<Plan, OperatorError> {
+) -> Result<SessionPlan, OperatorError> {
     let mut wrong = Vec::new();
     if draft.steps.is_empty() || draft.steps.len() > MAX_STEPS {
         wrong
@@ -109,7 +109,7 @@ pub fn lower(
         steps.push((
             step.step_id,
             needs.clone(),
-            Step {
+            SessionStep {
                 step_id: step.step_id.to_string(),
                 title: step.name.clone(),
                 intent: step.expected_output.clone(),
@@ -137,7 +137,7 @@ pub fn lower(
     }
     let PlanOrigin { plan_id, goal, created_at } = origin;
     let constraints = vec!["only the steps that are shown are carried out".to_owned()];
-    Ok(Plan { plan_id, goal, constraints, steps, verification, risk_level, created_at })
+    Ok(SessionPlan { plan_id, goal, constraints, steps, verification, risk_level, created_at })
 }
 
 fn refused(wrong: &[String]) -> OperatorError {
@@ -207,7 +207,10 @@ fn check_verification(policy: &VerificationPolicy, tools: &ToolList, wrong: &mut
 }
 
 /// Puts steps behind those that they depend on, keeping the order that they were written in otherwise.
-fn in_order(steps: Vec<(u32, BTreeSet<u32>, Step)>, wrong: &mut Vec<String>) -> Vec<Step> {
+fn in_order(
+    steps: Vec<(u32, BTreeSet<u32>, SessionStep)>,
+    wrong: &mut Vec<String>,
+) -> Vec<SessionStep> {
     let mut left = steps;
     let (mut placed, mut ordered) = (BTreeSet::new(), Vec::new());
     while !left.is_empty() {

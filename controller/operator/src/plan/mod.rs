@@ -2,7 +2,7 @@
 //!
 //! # Design
 //! *Two shapes.* A [`PlanDraft`] is what a planner writes, be it the grammar, a person or a model: tools by
-//! name, parameters that may refer to earlier results, dependencies by number. It is lowered to a [`Plan`]:
+//! name, parameters that may refer to earlier results, dependencies by number. It is lowered to a [`SessionPlan`]:
 //! every tool exists, every call fits its schema, every reference points backwards. Nothing carries out a
 //! draft.
 
@@ -19,7 +19,7 @@ pub use lower::{PlanOrigin, lower};
 pub(crate) use lower::{bound_call, verification_call};
 pub use references::{StepOutcomes, resolve};
 pub use types::{
-    Artifact, ArtifactKind, Plan, RiskLevel, Step, StepStatus, ToolCallTemplate, VerificationMode,
-    VerificationPolicy,
+    Artifact, ArtifactKind, RiskLevel, SessionPlan, SessionStep, StepStatus, ToolCallTemplate,
+    VerificationMode, VerificationPolicy,
 };
 pub use waves::next_wave;

@@ -19,7 +19,7 @@ jig_model::words! {
 /// What is to be done to reach a goal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Plan {
+pub struct SessionPlan {
     /// Its name, unique in its session: `p1`, `p2` after a refinement.
     pub plan_id: String,
     /// What is to be reached, in words; may be hostile text.
@@ -27,7 +27,7 @@ pub struct Plan {
     /// What must not be done on the way, in words.
     pub constraints: Vec<String>,
     /// What is done, in an order that respects dependencies.
-    pub steps: Vec<Step>,
+    pub steps: Vec<SessionStep>,
     /// How the result is verified.
     pub verification: VerificationPolicy,
     /// The highest risk of its calls.
@@ -39,7 +39,7 @@ pub struct Plan {
 /// A step of a plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Step {
+pub struct SessionStep {
     /// Its number from 1, as text.
     pub step_id: String,
     /// What is done, in a few words.

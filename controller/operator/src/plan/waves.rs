@@ -7,14 +7,17 @@
 
 use std::collections::BTreeSet;
 
-use super::types::{Step, StepStatus};
+use super::types::{SessionStep, StepStatus};
 
 /// Most steps at a time: each may hold an emulator.
 const MAX_WAVE: usize = 8;
 
 /// Lists the steps, by their places in the plan, that are next: all they depend on is done, and no two of
 /// them are about one board. Steps that only read are about none.
-pub fn next_wave(steps: &[Step], board_of: impl Fn(&Step) -> Option<String>) -> Vec<usize> {
+pub fn next_wave(
+    steps: &[SessionStep],
+    board_of: impl Fn(&SessionStep) -> Option<String>,
+) -> Vec<usize> {
     let done: BTreeSet<&str> = steps
         .iter()
         .filter(|step| matches!(step.status, StepStatus::Done | StepStatus::Skipped))
@@ -45,14 +48,14 @@ mod tests {
     use super::*;
     use crate::plan::ToolCallTemplate;
 
-    fn step(id: &str, board: &str, after: &[&str], status: StepStatus) -> Step {
+    fn step(id: &str, board: &str, after: &[&str], status: StepStatus) -> SessionStep {
         let call = ToolCallTemplate {
             tool: "run".to_owned(),
             args: json!({ "place": board }),
             after: after.iter().map(|&id| id.to_owned()).collect(),
             optional: false,
         };
-        Step {
+        SessionStep {
             step_id: id.to_owned(),
             title: String::new(),
             intent: String::new(),
@@ -63,7 +66,7 @@ mod tests {
         }
     }
 
-    fn wave(steps: &[Step]) -> Vec<usize> {
+    fn wave(steps: &[SessionStep]) -> Vec<usize> {
         next_wave(steps, |step| {
             let board = step.tool_calls[0].args["place"].as_str().unwrap_or_default();
             (!board.is_empty()).then(|| board.to_owned())

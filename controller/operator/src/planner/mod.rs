@@ -13,7 +13,7 @@ use crate::context::SessionContext;
 use crate::error::OperatorError;
 use crate::grammar::UserRequest;
 use crate::journal::ClarifyingQuestion;
-use crate::plan::{Plan, PlanDraft};
+use crate::plan::{PlanDraft, SessionPlan};
 
 pub(crate) use questions::history;
 pub use targets::{RequestAnswers, clarifying_questions};
@@ -34,7 +34,7 @@ pub struct PlanningTask<'s> {
 #[derive(Debug, Clone)]
 pub struct PlanFeedback<'s> {
     /// The plan.
-    pub plan: &'s Plan,
+    pub plan: &'s SessionPlan,
     /// Why it has not.
     pub error: &'s OperatorError,
     /// The steps whose runs blame the rig and not the target.

@@ -11,7 +11,7 @@ use super::targets::places_of_action;
 use super::{PlanFeedback, PlanningTask, SessionPlanner};
 use crate::error::{OperatorCode, OperatorError};
 use crate::grammar::{ActionVerb, RequestAction, UserRequest};
-use crate::plan::{Plan, PlanDraft, PlanDraftStep};
+use crate::plan::{PlanDraft, PlanDraftStep, SessionPlan};
 
 /// Plans by the grammar.
 #[derive(Debug, Clone, Copy, Default)]
@@ -169,7 +169,7 @@ fn call_of(
 /// Where runs blame the rig, the place is recovered and the same step is made again. A run that blames the
 /// target is an answer, and nothing is refined.
 fn refined(feedback: &PlanFeedback<'_>) -> Option<PlanDraft> {
-    let Plan { steps, .. } = feedback.plan;
+    let SessionPlan { steps, .. } = feedback.plan;
     let failed_on_the_rig = feedback.error.code == OperatorCode::Io;
     if !failed_on_the_rig || feedback.rig_failed.is_empty() {
         return None;

@@ -24,7 +24,7 @@ use crate::journal::{
     SessionJournalError, SessionLock, SessionWork, WorkIntent, WorkOutcome, now_ms,
 };
 use crate::machine::{OperatorEvent, OperatorState, PlannerEvent, PlannerState};
-use crate::plan::{Plan, PlanDraft, PlanOrigin, StepStatus, lower};
+use crate::plan::{PlanDraft, PlanOrigin, SessionPlan, StepStatus, lower};
 use crate::planner::{PlanFeedback, PlanningTask, SessionPlanner};
 use crate::summary::summarize;
 use crate::tools::{ToolCall, ToolDoor};
@@ -270,7 +270,7 @@ impl Driver<'_> {
     }
 
     /// Lowers a draft to the next plan of the session.
-    fn lowered(&self, draft: &PlanDraft) -> Result<Plan, OperatorError> {
+    fn lowered(&self, draft: &PlanDraft) -> Result<SessionPlan, OperatorError> {
         let origin = PlanOrigin {
             plan_id: format!("p{}", self.session.iteration + 1),
             goal: self.session.charter.text.clone(),
@@ -280,7 +280,7 @@ impl Driver<'_> {
     }
 
     /// Returns the rows' contents of a plan: the fact of it, and the event that follows.
-    fn planned(&self, plan: Plan) -> Result<WorkOutcome, OperatorError> {
+    fn planned(&self, plan: SessionPlan) -> Result<WorkOutcome, OperatorError> {
         let tools = self.binding.door.list();
         let file = |path: &str| self.binding.files.sha256(path);
         let dangers = work::dangers_of(&plan, &tools, &self.session.context.natures(), &file)?;

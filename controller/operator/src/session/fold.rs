@@ -9,14 +9,14 @@ use crate::context::SessionContext;
 use crate::error::OperatorError;
 use crate::grammar::UserRequest;
 use crate::journal::{
-    BlockReason, CallIntent, Charter, ClarifyingQuestion, RowHash, SessionEntry, SessionFact,
-    SessionRequest, SessionRow, SessionWork, WorkOutcome,
+    BlockReason, CallIntent, Charter, ClarifyingQuestion, PersonRequest, RowHash, SessionEntry,
+    SessionFact, SessionRow, SessionWork, WorkOutcome,
 };
 use crate::machine::{
     ConfirmScope, IllegalOperatorEvent, IllegalPlannerEvent, OperatorEvent, OperatorState,
     PlannerState, next, planner_next,
 };
-use crate::plan::{DangerousCall, Plan, StepOutcomes, StepStatus};
+use crate::plan::{DangerousCall, SessionPlan, StepOutcomes, StepStatus};
 use crate::planner::RequestAnswers;
 use crate::summary::SessionSummary;
 use crate::tools::{ToolCall, ToolResult};
@@ -69,7 +69,7 @@ pub struct CallRecord {
 
 /// A confirmation that was given.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Confirmation {
+pub struct GivenConfirmation {
     /// What it is bound to.
     pub digest: String,
     /// Until when it holds, in milliseconds since 1970.
@@ -104,15 +104,15 @@ pub struct Session {
     /// What the plan depends on.
     pub context: SessionContext,
     /// The plan.
-    pub plan: Option<Plan>,
+    pub plan: Option<SessionPlan>,
     /// How many plans were made.
     pub iteration: u32,
     /// Dangerous calls of the plan.
     pub dangers: Vec<DangerousCall>,
     /// Digest and end of the time of a confirmation that is waited for.
-    pub waits: Option<Confirmation>,
+    pub waits: Option<GivenConfirmation>,
     /// The confirmation that was given last.
-    pub confirmed: Option<Confirmation>,
+    pub confirmed: Option<GivenConfirmation>,
     /// All calls that have ended.
     pub calls: Vec<CallRecord>,
     /// Failures that are to be handled, by steps.
@@ -194,7 +194,7 @@ impl Session {
     /// # Errors
     /// The row does not follow the ones before it.
     pub fn apply(&mut self, row: &SessionRow) -> Result<(), SessionFoldError> {
-        let resumed = row.entry == SessionEntry::Request(SessionRequest::Resume);
+        let resumed = row.entry == SessionEntry::Request(PersonRequest::Resume);
         if !self.waits_for_person() && !resumed {
             self.busy_ms += row.time_ms.saturating_sub(self.last_ms);
         }
@@ -334,7 +334,7 @@ impl Session {
             }
             SessionFact::CallFailed { step: None, .. } => {}
             SessionFact::Waits { digest, until_ms } => {
-                self.waits = Some(Confirmation { digest, until_ms });
+                self.waits = Some(GivenConfirmation { digest, until_ms });
             }
             SessionFact::Remark { text } => self.remarks.push(text),
             SessionFact::Blocked { reason } => self.blocked = Some(reason),
@@ -346,11 +346,11 @@ impl Session {
     fn request(
         &mut self,
         row: &SessionRow,
-        request: &SessionRequest,
+        request: &PersonRequest,
     ) -> Result<(), SessionFoldError> {
         match request {
-            SessionRequest::Resume => {}
-            SessionRequest::Answer { answers } => {
+            PersonRequest::Resume => {}
+            PersonRequest::Answer { answers } => {
                 if self.state == OperatorState::Clarifying {
                     let slots = self.questions.iter().map(|question| question.slot.clone());
                     self.answers.extend(slots.zip(answers.iter().cloned()));
@@ -358,8 +358,8 @@ impl Session {
                     self.moves(row.seq, &OperatorEvent::ClarificationAnswer { text })?;
                 }
             }
-            SessionRequest::Confirm { yes, digest } => {
-                let fits = |waits: &&Confirmation| {
+            PersonRequest::Confirm { yes, digest } => {
+                let fits = |waits: &&GivenConfirmation| {
                     waits.digest == *digest && row.time_ms <= waits.until_ms
                 };
                 if self.waits.as_ref().filter(fits).is_some() {
@@ -371,7 +371,7 @@ impl Session {
                     self.moves(row.seq, &OperatorEvent::Confirm { yes: *yes, scope })?;
                 }
             }
-            SessionRequest::Cancel { why } => {
+            PersonRequest::Cancel { why } => {
                 self.cancel.get_or_insert_with(|| why.clone());
             }
         }

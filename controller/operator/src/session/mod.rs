@@ -9,7 +9,7 @@ mod fold;
 mod work;
 
 pub use drive::{DriveSessionError, SessionBinding, SessionFiles, SessionWatcher, drive};
-pub use fold::{CallRecord, Confirmation, Session, SessionFoldError};
+pub use fold::{CallRecord, GivenConfirmation, Session, SessionFoldError};
 pub(crate) use work::exit_code;
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::error::{OperatorCode, OperatorError};
 use crate::journal::{
-    Charter, PlanSource, SessionEntry, SessionJournal, SessionLimits, SessionLock, SessionRequest,
+    Charter, PersonRequest, PlanSource, SessionEntry, SessionJournal, SessionLimits, SessionLock,
 };
 use crate::machine::OperatorState;
 use crate::plan::{RiskLevel, read_draft};
@@ -226,15 +226,15 @@ fn binding(rig: &Arc<ScriptedRig>, watcher: &Arc<States>) -> SessionBinding {
     }
 }
 
-fn said(session: &Session, words: &str) -> SessionRequest {
+fn said(session: &Session, words: &str) -> PersonRequest {
     match words {
-        "cancel" => SessionRequest::Cancel { why: "enough".to_owned() },
+        "cancel" => PersonRequest::Cancel { why: "enough".to_owned() },
         "yes" | "no" => {
             let digest = session.waits.as_ref().map(|waits| waits.digest.clone());
-            SessionRequest::Confirm { yes: words == "yes", digest: digest.unwrap_or_default() }
+            PersonRequest::Confirm { yes: words == "yes", digest: digest.unwrap_or_default() }
         }
-        "yes to something else" => SessionRequest::Confirm { yes: true, digest: "0".repeat(64) },
-        answers => SessionRequest::Answer {
+        "yes to something else" => PersonRequest::Confirm { yes: true, digest: "0".repeat(64) },
+        answers => PersonRequest::Answer {
             answers: answers.split(';').map(|answer| answer.trim().to_owned()).collect(),
         },
     }
@@ -347,7 +347,7 @@ async fn a_session_goes_on_behind_each_of_its_rows() {
             let lock = SessionLock::take(folder.path()).unwrap();
             let mut journal = begin(folder.path());
             let mut entries: Vec<_> = rows[1..kept].iter().map(|row| row.entry.clone()).collect();
-            entries.push(SessionEntry::Request(SessionRequest::Resume));
+            entries.push(SessionEntry::Request(PersonRequest::Resume));
             journal.append_all(&entries).unwrap();
             let before = Session::of(&journal.rows().unwrap()).unwrap();
             let mut script = conversation.rig.clone();
@@ -358,7 +358,7 @@ async fn a_session_goes_on_behind_each_of_its_rows() {
             }
             let rig = Arc::new(ScriptedRig::new(script));
             let answered = rows[1..kept].iter().filter(|row| {
-                matches!(&row.entry, SessionEntry::Request(request) if *request != SessionRequest::Resume)
+                matches!(&row.entry, SessionEntry::Request(request) if *request != PersonRequest::Resume)
             });
             let turns = &conversation.then[answered.count()..];
             let (after, _) = held(&mut journal, &lock, &rig, turns).await;

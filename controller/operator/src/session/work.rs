@@ -13,8 +13,8 @@ use crate::grammar::{NotUnderstood, RequestQuestion, UserRequest, parse};
 use crate::journal::{BlockReason, PlanSource, SessionFact, SessionWork, WorkOutcome};
 use crate::machine::{ConfirmScope, OperatorEvent, PlannerEvent, PlannerState};
 use crate::plan::{
-    BoardNature, DangerousCall, Plan, RiskLevel, Step, StepStatus, VerificationMode, call_danger,
-    confirmation_digest, next_wave,
+    BoardNature, DangerousCall, RiskLevel, SessionPlan, SessionStep, StepStatus, VerificationMode,
+    call_danger, confirmation_digest, next_wave,
 };
 use crate::retry::{StepRetry, step_retry};
 use crate::tools::{ToolCall, ToolList};
@@ -117,7 +117,7 @@ fn needs_runs(request: Option<&UserRequest>) -> bool {
 
 /// Lists the dangerous calls of a plan, as they are shown.
 pub(super) fn dangers_of(
-    plan: &Plan,
+    plan: &SessionPlan,
     tools: &ToolList,
     natures: &BTreeMap<String, BoardNature>,
     file: &dyn Fn(&str) -> Result<String, OperatorError>,
@@ -134,7 +134,7 @@ pub(super) fn dangers_of(
 
 /// Judges one call of a step; nothing where it is harmless.
 pub(super) fn danger_of(
-    step: &Step,
+    step: &SessionStep,
     call: &ToolCall,
     tools: &ToolList,
     natures: &BTreeMap<String, BoardNature>,
@@ -187,9 +187,9 @@ pub(super) fn confirmed_in_advance(session: &Session) -> Option<OperatorEvent> {
 }
 
 /// Lists the steps that are next, side by side.
-pub(super) fn wave_of(session: &Session, tools: &ToolList) -> Vec<Step> {
+pub(super) fn wave_of(session: &Session, tools: &ToolList) -> Vec<SessionStep> {
     let Some(plan) = &session.plan else { return Vec::new() };
-    let board_of = |step: &Step| {
+    let board_of = |step: &SessionStep| {
         let call = step.tool_calls.first()?;
         let tool = tools.find(&call.tool)?;
         let place = call.args.get("place").and_then(Value::as_str).map(str::to_owned);

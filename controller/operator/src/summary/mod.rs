@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::journal::BlockReason;
-use crate::plan::{RiskLevel, Step, StepStatus, VerificationMode};
+use crate::plan::{RiskLevel, SessionStep, StepStatus, VerificationMode};
 use crate::session::{CallRecord, Session};
 
 /// Most lines of a part.
@@ -131,7 +131,7 @@ fn blocked(reason: &BlockReason) -> Option<String> {
     }
 }
 
-fn step_line(step: &Step, record: Option<&CallRecord>) -> String {
+fn step_line(step: &SessionStep, record: Option<&CallRecord>) -> String {
     let title = &step.title;
     let came_to = match (step.status, record.map(|record| &record.result)) {
         (StepStatus::Pending, _) => "not reached".to_owned(),
