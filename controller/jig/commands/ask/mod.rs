@@ -39,7 +39,7 @@ pub(crate) fn ask(common: &Common, screen: &Screen, args: AskArgs) -> Result<u8,
         Some(path) => PlanSource::Draft { draft: read_draft(&plan_text(path)?).map_err(failed)? },
         None if text.trim().is_empty() => {
             return Err(Failure::new(Fault::Usage, "nothing was asked").help(
-                "jig ask \"run app.elf on microbit\"; jig ask --forms lists what is understood",
+                "jig ask \"run app.elf on BOARD\"; jig ask --forms lists what is understood",
             ));
         }
         None => PlanSource::Words,

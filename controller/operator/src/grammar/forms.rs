@@ -29,7 +29,7 @@ pub const FORMS: &[RequestForm] = &[
     },
     RequestForm {
         form: "run PLAN on BOARD [with IMAGE] [N times]",
-        example: "test smoke.toml on microbit with build/app.elf 3 times",
+        example: "test smoke.toml on bench-3 with build/app.elf 3 times",
         about: "runs a test plan",
         near: &["test", "tests", "plan", "suite"],
     },

@@ -16,6 +16,7 @@ mod lex;
 mod parse;
 mod questions;
 mod request;
+mod vocabulary;
 mod when;
 
 pub use forms::{FORMS, RequestForm, nearest_forms};

@@ -3,7 +3,8 @@
 use super::forms::{RequestForm, nearest_forms};
 use super::lex::{MAX_TEXT, MAX_WORDS, Token, words};
 use super::questions::question;
-use super::request::{ActionVerb, Amount, PowerWord, RequestAction, TargetWord, UserRequest};
+use super::request::{ActionVerb, Amount, RequestAction, TargetWord, UserRequest};
+use super::vocabulary::{FILLERS, names, starts_with, verb};
 
 /// Most that a request may repeat a test.
 const MAX_REPEAT: u32 = 100;
@@ -37,13 +38,6 @@ impl NotUnderstood {
         }
     }
 }
-
-/// Words that say nothing about what is asked for.
-const FILLERS: &[&str] = &[
-    "please", "kindly", "the", "a", "an", "now", "just", "me", "my", "our", "us", "hey", "hi",
-    "jig", "then", "also", "that", "this", "thanks", "there", "board", "boards", "place", "places",
-    "image", "firmware", "binary", "file", "plan", "it", "them", "these", "those",
-];
 
 /// Openings of a polite request, longest first.
 const OPENINGS: &[&[&str]] = &[
@@ -86,43 +80,6 @@ pub fn parse(text: &str) -> Result<UserRequest, NotUnderstood> {
         Ok(actions) => Ok(UserRequest::Act { actions }),
         Err(unknown) => failed(unknown, false),
     }
-}
-
-pub(super) fn starts_with(tokens: &[Token], words: &[&str]) -> bool {
-    tokens.len() >= words.len() && words.iter().zip(tokens).all(|(word, token)| token.is(&[word]))
-}
-
-/// Returns the verb at the beginning of some words, and how many words it has.
-pub(super) fn verb(tokens: &[Token]) -> Option<(ActionVerb, Option<PowerWord>, usize)> {
-    let first = tokens.first()?;
-    let second = tokens.get(1);
-    let second_is = |words: &[&str]| second.is_some_and(|token| token.is(words));
-    if first.is(&["power", "turn", "switch"]) {
-        for (word, power) in
-            [("on", PowerWord::On), ("off", PowerWord::Off), ("cycle", PowerWord::Cycle)]
-        {
-            if second_is(&[word]) {
-                return Some((ActionVerb::Power, Some(power), 2));
-            }
-        }
-        return None;
-    }
-    if first.is(&["power-cycle", "powercycle"]) {
-        return Some((ActionVerb::Power, Some(PowerWord::Cycle), 1));
-    }
-    if first.is(&["run", "execute", "start"]) && second_is(&["test", "tests"]) {
-        return Some((ActionVerb::Test, None, 2));
-    }
-    let known: &[(&[&str], ActionVerb)] = &[
-        (&["flash", "program", "deploy", "burn", "load"], ActionVerb::Flash),
-        (&["run", "boot", "start", "execute"], ActionVerb::Run),
-        (&["test"], ActionVerb::Test),
-        (&["reset", "reboot", "restart"], ActionVerb::Reset),
-        (&["erase", "wipe"], ActionVerb::Erase),
-        (&["recover", "revive"], ActionVerb::Recover),
-        (&["check"], ActionVerb::Check),
-    ];
-    known.iter().find(|(words, _)| first.is(words)).map(|(_, verb)| (*verb, None, 1))
 }
 
 /// Reads what is to be done. Words in front of the first verb may only name boards.
@@ -264,7 +221,7 @@ fn detail(action: &mut RequestAction, rest: &[Token]) -> usize {
     }
 }
 
-/// Reads boards: "bench-3", "every free nrf52", "all boards", "any microbit".
+/// Reads boards: "bench-3", "every free nrf52", "all boards", "any nrf52".
 pub(super) fn target(rest: &[Token]) -> Option<(TargetWord, usize)> {
     let mut amount = Amount::Named;
     let mut free = false;
@@ -299,107 +256,4 @@ pub(super) fn target(rest: &[Token]) -> Option<(TargetWord, usize)> {
         _ if quantified => Some((TargetWord { name: None, amount, free }, at)),
         _ => None,
     }
-}
-
-/// Words that are never the name of a board: they change what a sentence means.
-const NO_NAMES: &[&str] = &[
-    "not",
-    "no",
-    "never",
-    "none",
-    "nothing",
-    "don't",
-    "dont",
-    "doesn't",
-    "without",
-    "except",
-    "but",
-    "unless",
-    "if",
-    "when",
-    "while",
-    "until",
-    "before",
-    "after",
-    "instead",
-    "or",
-    "nor",
-    "neither",
-    "cannot",
-    "can't",
-    "cant",
-    "won't",
-    "wont",
-    "shouldn't",
-    "should",
-    "must",
-    "may",
-    "might",
-    "stop",
-    "avoid",
-    "skip",
-    "ignore",
-    "forget",
-    "only",
-    "i",
-    "you",
-    "we",
-    "he",
-    "they",
-    "who",
-    "what",
-    "why",
-    "how",
-    "which",
-    "where",
-    "is",
-    "are",
-    "was",
-    "were",
-    "be",
-    "do",
-    "does",
-    "did",
-    "has",
-    "have",
-    "had",
-    "will",
-    "would",
-    "could",
-    "can",
-    "and",
-    "to",
-    "on",
-    "at",
-    "with",
-    "of",
-    "in",
-    "from",
-    "for",
-    "by",
-    "as",
-    "so",
-    "because",
-    "than",
-    "like",
-    "everything",
-    "everyone",
-    "everywhere",
-    "anything",
-    "previous",
-    "instructions",
-];
-
-/// Tells whether a word names a board. A number in front of "times" does not.
-pub(super) fn names(rest: &[Token], at: usize) -> bool {
-    let Some(token) = rest.get(at) else { return false };
-    let times = rest.get(at + 1).is_some_and(|next| next.is(&["times", "time", "x"]));
-    let verb_like = !token.quoted && verb(&rest[at..]).is_some();
-    token.is_name()
-        && !token.is_path()
-        && !token.is(NO_NAMES)
-        && !token.is(FILLERS)
-        && !token.is(&["once", "twice", "times", "time"])
-        && !verb_like
-        && !times
 }

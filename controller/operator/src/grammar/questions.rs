@@ -1,8 +1,8 @@
 //! Questions: sentences that begin with a word that asks, and lead to steps that only read.
 
 use super::lex::Token;
-use super::parse::{names, starts_with};
 use super::request::{RequestQuestion, RunName};
+use super::vocabulary::{names, starts_with};
 use super::when::SinceWord;
 
 type Asked = Result<RequestQuestion, Vec<String>>;

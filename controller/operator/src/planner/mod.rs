@@ -4,6 +4,7 @@
 //! else. [`WordsPlanner`] needs no model.
 
 mod questions;
+mod steps;
 mod targets;
 mod words;
 

@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::PlanningTask;
+use super::steps::StepList;
 use super::targets::place_of;
-use super::words::StepList;
 use crate::context::KnownRun;
 use crate::error::{OperatorCode, OperatorError};
 use crate::grammar::{RequestQuestion, RunName, SinceWord};

@@ -4,14 +4,15 @@
 //! name.
 
 use jig_model::protocol::BoxFuture;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::questions::steps_of_question;
+use super::steps::StepList;
 use super::targets::places_of_action;
 use super::{PlanFeedback, PlanningTask, SessionPlanner};
 use crate::error::{OperatorCode, OperatorError};
 use crate::grammar::{ActionVerb, RequestAction, UserRequest};
-use crate::plan::{PlanDraft, PlanDraftStep, SessionPlan};
+use crate::plan::{PlanDraft, SessionPlan};
 
 /// Plans by the grammar.
 #[derive(Debug, Clone, Copy, Default)]
@@ -37,49 +38,6 @@ fn planned(task: &PlanningTask<'_>) -> Result<PlanDraft, OperatorError> {
     match task.request {
         UserRequest::Act { actions } => acting(actions, task),
         UserRequest::Ask { question } => steps_of_question(question, task),
-    }
-}
-
-/// Numbers steps as they are added.
-#[derive(Debug, Default)]
-pub(super) struct StepList(Vec<PlanDraftStep>);
-
-impl StepList {
-    /// Adds a step and returns its number.
-    pub(super) fn add(
-        &mut self,
-        name: String,
-        tool: &str,
-        params: Value,
-        expected: &str,
-        dependencies: Vec<u32>,
-    ) -> u32 {
-        let step_id = u32::try_from(self.0.len()).unwrap_or(u32::MAX - 1) + 1;
-        let params = match params {
-            Value::Object(params) => params,
-            _ => Map::new(),
-        };
-        self.0.push(PlanDraftStep {
-            step_id,
-            name,
-            skill_name: tool.to_owned(),
-            params,
-            expected_output: expected.to_owned(),
-            dependencies,
-            optional: false,
-        });
-        step_id
-    }
-
-    /// Makes the last step one that only adds to the answer.
-    pub(super) fn optional(&mut self) {
-        if let Some(last) = self.0.last_mut() {
-            last.optional = true;
-        }
-    }
-
-    pub(super) fn drafted(self, summary: String) -> PlanDraft {
-        PlanDraft { plan_summary: summary, steps: self.0, verification: None }
     }
 }
 
