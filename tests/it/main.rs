@@ -12,6 +12,7 @@
 )]
 
 mod access;
+mod ask;
 mod bad_input;
 mod board;
 mod callers;
@@ -46,6 +47,7 @@ mod learning;
 mod leases;
 mod linux;
 mod manifest;
+mod mcp;
 mod metrics;
 mod module_tree;
 mod nothing_left;

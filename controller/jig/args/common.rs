@@ -8,7 +8,7 @@ use jig_lab::{ChipAtProbe, LabConfig};
 pub(super) use jig_model::document::parse_duration as duration;
 use jig_model::document::{QuantityError, parse_size};
 use jig_model::lease::RigUser;
-use jig_model::{Fault, LeaseId};
+use jig_model::{Fault, Identity, LeaseId};
 use jig_rig::identity::own_identity;
 
 use super::rig_name::RigName;
@@ -54,6 +54,9 @@ pub(crate) struct Common {
     /// The chip that is the board of the verb, where it is one.
     #[arg(skip)]
     pub(crate) chip: Option<ChipAtProbe>,
+    /// As whom the rig of this host is used; this user if nothing is said.
+    #[arg(skip)]
+    pub(crate) identity: Option<Identity>,
 }
 
 impl Common {
@@ -97,7 +100,7 @@ impl Common {
             state: self.state.clone(),
             chip: self.chip.clone(),
             user: RigUser {
-                identity: own_identity(),
+                identity: self.identity.clone().unwrap_or_else(own_identity),
                 lease: self.lease.clone(),
                 ..RigUser::default()
             },

@@ -13,6 +13,7 @@ use jig_model::identity::IdentityError;
 use jig_model::{BoardId, ChipName, IdentityName, PlaceName};
 
 use super::access::{AccessCommand, AuditArgs};
+use super::ask::{AskArgs, SessionsCommand};
 use super::common::{Common, size};
 use super::console::ConsoleArgs;
 use super::exec::{CopyArgs, ExecArgs};
@@ -22,6 +23,7 @@ use super::hold::HoldArgs;
 use super::inject::InjectArgs;
 use super::knowledge::KbArgs;
 use super::lease::{LeaseCommand, ShellArgs};
+use super::mcp::McpCommand;
 use super::power::PowerArgs;
 use super::probe::{
     BacktraceOf, BpArgs, BtArgs, DumpArgs, EraseArgs, FlashArgs, GdbArgs, MemCommand, ProbeCommand,
@@ -174,8 +176,16 @@ pub(crate) enum CliCommand {
     Machine(MachineCommand),
     /// Repair firmware: change code on evidence until its tests pass, proven on the board
     Repair(Box<RepairArgs>),
+    /// Ask for work in words: planned, confirmed, carried out and verified on this rig
+    Ask(Box<AskArgs>),
+    /// What was asked, where it stands, and what came of it
+    #[command(subcommand)]
+    Sessions(SessionsCommand),
     /// What this lab has learnt: search it, add to it, check it
     Kb(Box<KbArgs>),
+    /// Offer the rig to agents and editors by the Model Context Protocol
+    #[command(subcommand)]
+    Mcp(McpCommand),
     /// Explain the failure of a run, or what the repair loop decides about figures
     #[command(subcommand)]
     Explain(ExplainCommand),
@@ -233,7 +243,7 @@ pub(crate) struct RpcArgs {
 }
 
 /// Reads the name of a key. One of a user of this host would be taken for that user.
-fn key_name(text: &str) -> Result<IdentityName, IdentityError> {
+pub(super) fn key_name(text: &str) -> Result<IdentityName, IdentityError> {
     let name: IdentityName = text.parse()?;
     if name.is_local() { Err(IdentityError::of(text)) } else { Ok(name) }
 }
@@ -380,6 +390,18 @@ pub(crate) enum MachineCommand {
     },
     /// The loop that repairs firmware
     Repair {
+        /// Form
+        #[arg(long, value_enum, default_value_t = MachineFormat::Mermaid)]
+        format: MachineFormat,
+    },
+    /// A session of jig ask
+    Operator {
+        /// Form
+        #[arg(long, value_enum, default_value_t = MachineFormat::Mermaid)]
+        format: MachineFormat,
+    },
+    /// The planner of a session
+    Planner {
         /// Form
         #[arg(long, value_enum, default_value_t = MachineFormat::Mermaid)]
         format: MachineFormat,

@@ -2,6 +2,7 @@
 //! in [`crate::commands`].
 
 mod access;
+mod ask;
 mod command;
 mod common;
 mod console;
@@ -13,6 +14,7 @@ mod inject;
 mod knowledge;
 mod lease;
 mod low;
+mod mcp;
 mod power;
 mod probe;
 mod repair;
@@ -23,6 +25,7 @@ mod target;
 mod top;
 
 pub(crate) use access::*;
+pub(crate) use ask::*;
 pub(crate) use command::ms;
 pub(crate) use common::{Common, LogFormat, own_name};
 pub(crate) use console::*;
@@ -36,6 +39,7 @@ pub(crate) use jig_lab::ChipAtProbe;
 pub(crate) use knowledge::*;
 pub(crate) use lease::*;
 pub(crate) use low::*;
+pub(crate) use mcp::*;
 pub(crate) use power::*;
 pub(crate) use probe::*;
 pub(crate) use repair::*;

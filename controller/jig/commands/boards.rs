@@ -65,7 +65,7 @@ fn as_table(list: &BoardList) -> TextTable {
     table
 }
 
-fn as_json(list: &BoardList) -> Value {
+pub(super) fn as_json(list: &BoardList) -> Value {
     let places = list.places.iter().map(|place| {
         json!({
             "name": place.name,

@@ -1,6 +1,6 @@
 //! `jig explain`: answers questions about decisions, a line of JSON each.
 
-mod failure;
+pub(crate) mod failure;
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read as _};

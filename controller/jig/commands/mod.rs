@@ -1,6 +1,7 @@
 //! What each command does. Every command returns its exit code, or why it could not start.
 
 pub(crate) mod access;
+pub(crate) mod ask;
 pub(crate) mod audit;
 pub(crate) mod boards;
 mod check;
@@ -20,6 +21,7 @@ pub(crate) mod knowledge;
 pub(crate) mod lease;
 pub(crate) mod machine;
 pub(crate) mod manual;
+pub(crate) mod mcp;
 pub(crate) mod plan;
 pub(crate) mod power;
 pub(crate) mod probe;

@@ -7,7 +7,7 @@ use jig_lab::{Catalogue, Lab, RigQuery, RigView, look};
 use jig_model::command::{Command, EventSink, Refusal, Reply};
 use jig_model::lease::{LeaseAnswer, LeaseOrder};
 use jig_model::protocol::BoxFuture;
-use jig_model::{ConsoleName, Fault, PlaceName, RunId};
+use jig_model::{ConsoleName, Fault, Identity, PlaceName, RunId};
 use jig_rig::identity::own_identity;
 use jig_rig::store::host_name;
 use jig_rig::workflow::CancelToken;
@@ -141,13 +141,20 @@ pub(crate) fn elsewhere(common: &Common) -> Result<Option<RemoteRig>, Failure> {
 /// Returns the rig that the arguments name as one that is spoken to: also that of this host, which is
 /// then served by this process.
 pub(crate) fn spoken_to(common: &Common) -> Result<RemoteRig, Failure> {
-    if let Some(rig) = elsewhere(common)? {
-        return Ok(rig);
+    match elsewhere(common)? {
+        Some(rig) => Ok(rig),
+        None => spoken_to_here(common, own_identity()),
     }
+}
+
+/// Returns the rig of this host as one that is spoken to, by a caller with an identity: each call is
+/// judged by the access rules as one that comes from elsewhere.
+pub(crate) fn spoken_to_here(common: &Common, identity: Identity) -> Result<RemoteRig, Failure> {
     let host = Arc::new(rig_host(common)?);
     let runs = host.runs.clone();
-    let connect = Arc::new(OwnConnect(host));
-    Ok(RemoteRig::new(connect, runs, caller(), env!("CARGO_PKG_VERSION")))
+    let connect = Arc::new(OwnConnect { host, identity });
+    let rig = RemoteRig::new(connect, runs, caller(), env!("CARGO_PKG_VERSION"));
+    Ok(rig.under(common.lease.clone()))
 }
 
 /// Looks at the rig that the arguments name.
@@ -247,7 +254,10 @@ impl Connect for SocketConnect {
 }
 
 /// Serves the rig of this host to this process.
-struct OwnConnect(Arc<RigHost>);
+struct OwnConnect {
+    host: Arc<RigHost>,
+    identity: Identity,
+}
 
 impl Connect for OwnConnect {
     fn host(&self) -> String {
@@ -258,7 +268,7 @@ impl Connect for OwnConnect {
         let (near, far) = duplex(OWN_BUFFER);
         let (from, to) = split(far);
         // Ends with the other side.
-        tokio::spawn(serve(Arc::clone(&self.0), own_identity(), from, to));
+        tokio::spawn(serve(Arc::clone(&self.host), self.identity.clone(), from, to));
         let (from, to) = split(near);
         Box::pin(async { Ok(Connected { from: Box::new(from), to: Box::new(to) }) })
     }

@@ -6,8 +6,8 @@
 mod attach;
 mod cancel;
 mod export;
-mod list;
-mod log;
+pub(crate) mod list;
+pub(crate) mod log;
 mod show;
 pub(crate) mod source;
 #[cfg(test)]

@@ -1,10 +1,11 @@
 //! `jig explain failure`: a failed run among the other runs of its place.
 
-use jig_model::{Fault, exit};
+use jig_model::{Fault, RunId, Verdict, exit};
 use jig_repair::setup::{first_bad_line, verdict_signature};
 use jig_rig::console::escape;
+use jig_rig::store::RunRecord;
 use jig_service::client::MOST_RECORDS;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::args::Common;
 use crate::commands::repair;
@@ -13,8 +14,53 @@ use crate::failure::Failure;
 use crate::render::Screen;
 
 /// Runs of the place that are looked at.
-const HISTORY: usize = 20;
+pub(crate) const HISTORY: usize = 20;
 const _: () = assert!(HISTORY <= MOST_RECORDS);
+
+/// A failure among the other runs of its place.
+pub(crate) struct ExplainedFailure {
+    /// What is equal where two runs fail in the same way; nothing of a pass.
+    signature: Option<String>,
+    /// How many earlier runs of the place have a verdict.
+    seen: usize,
+    /// Those that failed in the same way.
+    alike: Vec<RunId>,
+    last_pass: Option<RunId>,
+}
+
+impl ExplainedFailure {
+    pub(crate) fn of(verdict: &Verdict, earlier: Vec<RunRecord>) -> Self {
+        let signature = verdict_signature(verdict);
+        let (mut seen, mut alike, mut last_pass) = (0, Vec::new(), None);
+        for other in earlier {
+            let Some(verdict) = &other.verdict else { continue };
+            seen += 1;
+            match verdict_signature(verdict) {
+                None => last_pass = last_pass.or(Some(other.id.clone())),
+                found if found == signature => alike.push(other.id),
+                Some(_) => {}
+            }
+        }
+        Self { signature, seen, alike, last_pass }
+    }
+
+    /// Tells it as JSON.
+    pub(crate) fn document(&self, record: &RunRecord, verdict: &Verdict) -> Value {
+        json!({
+            "run": record.id,
+            "place": record.place,
+            "cause": verdict.cause,
+            "blame": verdict.cause.fault(),
+            "summary": verdict.summary,
+            "signature": self.signature,
+            "first_bad_line": first_bad_line(verdict),
+            "evidence": verdict.evidence,
+            "earlier_runs": self.seen,
+            "same_signature": self.alike,
+            "last_pass": self.last_pass,
+        })
+    }
+}
 
 /// Says how a run failed, how often its place has seen that, and which run passed there last.
 pub(super) fn explain(common: &Common, screen: &Screen, wanted: &str) -> Result<u8, Failure> {
@@ -28,34 +74,13 @@ pub(super) fn explain(common: &Common, screen: &Screen, wanted: &str) -> Result<
         screen.say(&format!("{} has no verdict", record.id));
         return Ok(exit::INCONCLUSIVE);
     };
-    let signature = verdict_signature(verdict);
-    let (mut seen, mut alike, mut last_pass) = (0, Vec::new(), None);
-    for other in earlier {
-        let Some(verdict) = &other.verdict else { continue };
-        seen += 1;
-        match verdict_signature(verdict) {
-            None => last_pass = last_pass.or(Some(other.id.clone())),
-            found if found == signature => alike.push(other.id),
-            Some(_) => {}
-        }
-    }
+    let found = ExplainedFailure::of(verdict, earlier);
     let first = verdict.evidence.first();
     if screen.json() {
-        screen.out_json(&json!({
-            "run": record.id,
-            "place": record.place,
-            "cause": verdict.cause,
-            "blame": verdict.cause.fault(),
-            "summary": verdict.summary,
-            "signature": signature,
-            "first_bad_line": first_bad_line(verdict),
-            "evidence": verdict.evidence,
-            "earlier_runs": seen,
-            "same_signature": alike,
-            "last_pass": last_pass,
-        }));
+        screen.out_json(&found.document(&record, verdict));
         return Ok(exit::PASS);
     }
+    let ExplainedFailure { signature, seen, alike, last_pass } = found;
     let plain = |text: &str| escape(text.as_bytes()).to_string();
     screen.out(&format!("{}: {}", record.id, plain(&verdict.summary)));
     screen.out(&format!("  cause: {}", verdict.cause));

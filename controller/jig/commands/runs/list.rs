@@ -99,7 +99,7 @@ fn short(broken: &BrokenRecord) -> String {
     }
 }
 
-fn as_json(run: &RunSummary) -> Value {
+pub(crate) fn as_json(run: &RunSummary) -> Value {
     json!({
         "id": run.id,
         "state": run.standing,

@@ -44,13 +44,13 @@ pub(super) fn log(screen: &Screen, run: &OpenedRun) -> Result<u8, Failure> {
 
 /// How the time line is written.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Form {
+pub(crate) enum Form {
     Text(Paint),
     Json,
 }
 
 /// Writes the time line, line by line, until `show` has enough.
-pub(super) fn merge(
+pub(crate) fn merge(
     entry: &RunEntry,
     form: Form,
     warn: &dyn Fn(&str),

@@ -29,13 +29,7 @@ pub(crate) fn open(common: &Common, wanted: &str, part: RunPart) -> Result<Opene
     let rig = elsewhere(common)?;
     until_signalled(async |cancel| {
         tokio::select! {
-            opened = async {
-                let found = found(rig.as_ref(), common, wanted).await?;
-                match &rig {
-                    Some(rig) => fetched(rig, found, part).await,
-                    None => here(found),
-                }
-            } => opened,
+            opened = read_part(rig.as_ref(), common, wanted, part) => opened,
             () = cancel.cancelled() => Err(stopped()),
         }
     })
@@ -61,27 +55,44 @@ pub(crate) fn open_with_earlier(
     most: usize,
 ) -> Result<(OpenedRun, Vec<RunRecord>), Failure> {
     let rig = elsewhere(common)?;
-    let read = async || {
-        let found = found(rig.as_ref(), common, wanted).await?;
-        let opened = match &rig {
-            Some(rig) => fetched(rig, found, RunPart::Record).await?,
-            None => here(found)?,
-        };
-        // Who shows the run says why its record cannot be read.
-        let Ok(record) = &opened.entry.record else { return Ok((opened, Vec::new())) };
-        let ids = earlier_ids(rig.as_ref(), common, record, most).await?;
-        let earlier = match &rig {
-            Some(rig) => rig.records(&ids).await?,
-            None => records_here(common, &ids).await,
-        };
-        Ok((opened, earlier))
-    };
     until_signalled(async |cancel| {
         tokio::select! {
-            read = read() => read,
+            read = read_with_earlier(rig.as_ref(), common, wanted, most) => read,
             () = cancel.cancelled() => Err(stopped()),
         }
     })
+}
+
+/// Does the same within a runtime.
+pub(crate) async fn read_with_earlier(
+    rig: Option<&RemoteRig>,
+    common: &Common,
+    wanted: &str,
+    most: usize,
+) -> Result<(OpenedRun, Vec<RunRecord>), Failure> {
+    let opened = read_part(rig, common, wanted, RunPart::Record).await?;
+    // Who shows the run says why its record cannot be read.
+    let Ok(record) = &opened.entry.record else { return Ok((opened, Vec::new())) };
+    let ids = earlier_ids(rig, common, record, most).await?;
+    let earlier = match rig {
+        Some(rig) => rig.records(&ids).await?,
+        None => records_here(common, &ids).await,
+    };
+    Ok((opened, earlier))
+}
+
+/// Finds and opens a run within a runtime; of a rig elsewhere, a part is fetched.
+pub(crate) async fn read_part(
+    rig: Option<&RemoteRig>,
+    common: &Common,
+    wanted: &str,
+    part: RunPart,
+) -> Result<OpenedRun, Failure> {
+    let found = found(rig, common, wanted).await?;
+    match rig {
+        Some(rig) => fetched(rig, found, part).await,
+        None => here(found),
+    }
 }
 
 async fn earlier_ids(
