@@ -3,6 +3,7 @@
 mod answers;
 mod calls;
 mod files;
+mod programs;
 mod tools;
 
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use jig_rig::identity::named;
 use tokio::io::{stdin, stdout};
 
 pub(crate) use self::calls::LabCalls;
+pub(crate) use self::programs::other_servers;
 use super::runtime::until_signalled;
 use crate::args::{Common, McpCommand, ToolPolicyArgs};
 use crate::failure::Failure;
