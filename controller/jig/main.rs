@@ -89,6 +89,8 @@ fn main() -> ExitCode {
         CliCommand::Doctor(args) => commands::doctor::doctor(&cli.common, &screen, &args),
         CliCommand::Machine(command) => commands::machine::machine(&screen, command),
         CliCommand::Repair(args) => commands::repair::repair(&cli.common, &screen, *args),
+        CliCommand::Ask(args) => commands::ask::ask(&cli.common, &screen, *args),
+        CliCommand::Sessions(command) => commands::ask::sessions(&cli.common, &screen, command),
         CliCommand::Kb(command) => commands::knowledge::knowledge(&cli.common, &screen, *command),
         CliCommand::Mcp(command) => commands::mcp::mcp(&cli.common, &screen, command),
         CliCommand::Explain(command) => commands::explain::explain(&cli.common, &screen, command),

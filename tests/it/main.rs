@@ -12,6 +12,7 @@
 )]
 
 mod access;
+mod ask;
 mod bad_input;
 mod board;
 mod capture_service;

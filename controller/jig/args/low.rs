@@ -13,6 +13,7 @@ use jig_model::identity::IdentityError;
 use jig_model::{BoardId, ChipName, IdentityName, PlaceName};
 
 use super::access::{AccessCommand, AuditArgs};
+use super::ask::{AskArgs, SessionsCommand};
 use super::common::{Common, size};
 use super::console::ConsoleArgs;
 use super::exec::{CopyArgs, ExecArgs};
@@ -175,6 +176,11 @@ pub(crate) enum CliCommand {
     Machine(MachineCommand),
     /// Repair firmware: change code on evidence until its tests pass, proven on the board
     Repair(Box<RepairArgs>),
+    /// Ask for work in words: planned, confirmed, carried out and verified on this rig
+    Ask(Box<AskArgs>),
+    /// What was asked, where it stands, and what came of it
+    #[command(subcommand)]
+    Sessions(SessionsCommand),
     /// What this lab has learnt: search it, add to it, check it
     #[command(subcommand)]
     Kb(Box<KbCommand>),
@@ -385,6 +391,18 @@ pub(crate) enum MachineCommand {
     },
     /// The loop that repairs firmware
     Repair {
+        /// Form
+        #[arg(long, value_enum, default_value_t = MachineFormat::Mermaid)]
+        format: MachineFormat,
+    },
+    /// A session of jig ask
+    Operator {
+        /// Form
+        #[arg(long, value_enum, default_value_t = MachineFormat::Mermaid)]
+        format: MachineFormat,
+    },
+    /// The planner of a session
+    Planner {
         /// Form
         #[arg(long, value_enum, default_value_t = MachineFormat::Mermaid)]
         format: MachineFormat,

@@ -2,6 +2,7 @@
 //! in [`crate::commands`].
 
 mod access;
+mod ask;
 mod command;
 mod common;
 mod console;
@@ -24,6 +25,7 @@ mod target;
 mod top;
 
 pub(crate) use access::*;
+pub(crate) use ask::*;
 pub(crate) use command::ms;
 pub(crate) use common::{Common, LogFormat, own_name};
 pub(crate) use console::*;

@@ -14,6 +14,8 @@ pub(crate) fn machine(screen: &Screen, command: MachineCommand) -> Result<u8, Fa
         MachineCommand::Workflow { format } => (format, workflow::render),
         MachineCommand::Health { format } => (format, health::render),
         MachineCommand::Repair { format } => (format, jig_repair::render::render),
+        MachineCommand::Operator { format } => (format, jig_operator::machine::render_operator),
+        MachineCommand::Planner { format } => (format, jig_operator::machine::render_planner),
     };
     let format = match format {
         _ if screen.json() => RenderFormat::Json,

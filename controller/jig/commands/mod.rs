@@ -1,6 +1,7 @@
 //! What each command does. Every command returns its exit code, or why it could not start.
 
 pub(crate) mod access;
+pub(crate) mod ask;
 pub(crate) mod audit;
 pub(crate) mod boards;
 mod check;

@@ -4,6 +4,21 @@
 //! Of the workspace it imports `jig-model` alone. It reaches hardware through commands at a door, which
 //! the program binds. What a model, a tool or a target says is data and never an instruction.
 
+pub mod budget;
+pub mod config;
+mod context;
+mod digest;
 pub mod error;
+pub mod grammar;
+pub mod journal;
+pub mod machine;
 pub mod mcp;
+pub mod plan;
+pub mod planner;
+pub mod retry;
+pub mod session;
+pub mod summary;
 pub mod tools;
+
+pub use context::{KnownBoard, KnownRun, SessionContext};
+pub use digest::sha256_of;

@@ -25,7 +25,7 @@ use crate::render::Screen;
 pub(crate) fn mcp(common: &Common, screen: &Screen, command: McpCommand) -> Result<u8, Failure> {
     match command {
         McpCommand::Serve(args) => serve(common, &args.policy),
-        McpCommand::Tools(args) => tools::tools(screen, args.name.as_deref()),
+        McpCommand::Tools(args) => tools::tools(common, screen, args.name.as_deref()),
         McpCommand::Call(args) => tools::call(common, screen, &args),
     }
 }

@@ -1,0 +1,93 @@
+//! What users type after `jig ask` and `jig sessions`. Parsing only.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use jig_operator::plan::RiskLevel;
+
+use super::common::duration;
+
+/// Arguments of `jig ask`.
+#[derive(Debug, Args)]
+pub(crate) struct AskArgs {
+    /// The request in words; with --resume the answers, with ";" between them
+    pub(crate) words: Vec<String>,
+    /// Plan in JSON instead of words, as --plan-only --json shows it; - for standard input
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "resume")]
+    pub(crate) plan: Option<PathBuf>,
+    /// Show the plan, and carry out nothing of it
+    #[arg(long, conflicts_with = "resume")]
+    pub(crate) plan_only: bool,
+    /// Confirm dangerous actions up to this risk in advance
+    #[arg(long, value_name = "LEVEL", value_enum)]
+    pub(crate) yes: Option<RiskWord>,
+    /// Go on with a session: its name, a beginning of it, or "last"
+    #[arg(long, value_name = "SESSION")]
+    pub(crate) resume: Option<String>,
+    /// Confirm what the session shows, by its digest
+    #[arg(long, value_name = "DIGEST", requires = "resume", conflicts_with = "refuse")]
+    pub(crate) confirm: Option<String>,
+    /// Refuse what the session shows
+    #[arg(long, requires = "resume")]
+    pub(crate) refuse: bool,
+    /// Longest time of a call [default: 60s, or as agents.toml says]
+    #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "resume")]
+    pub(crate) step_timeout: Option<Duration>,
+    /// Longest time of all work of the session [default: 10m, or as agents.toml says]
+    #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "resume")]
+    pub(crate) session_timeout: Option<Duration>,
+    /// List the forms of requests that are understood
+    #[arg(long, conflicts_with_all = ["words", "plan", "resume"])]
+    pub(crate) forms: bool,
+}
+
+/// A risk level as it is typed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RiskWord {
+    /// What only reads, or uses emulated boards: needs no confirmation
+    Low,
+    /// What uses or flashes real boards
+    Medium,
+    /// What erases, disturbs other boards, or reaches beyond the rig
+    High,
+}
+
+impl From<RiskWord> for RiskLevel {
+    fn from(word: RiskWord) -> Self {
+        match word {
+            RiskWord::Low => Self::Low,
+            RiskWord::Medium => Self::Medium,
+            RiskWord::High => Self::High,
+        }
+    }
+}
+
+/// What to do with sessions.
+#[derive(Debug, Subcommand)]
+pub(crate) enum SessionsCommand {
+    /// List sessions, the newest first
+    #[command(visible_alias = "list")]
+    Ls,
+    /// Show where a session stands, its plan and its summary
+    Show(SessionNamed),
+    /// Print the rows of its journal
+    Log(SessionNamed),
+    /// Ask a session to end
+    Cancel {
+        #[command(flatten)]
+        session: SessionNamed,
+        /// Why, for the record
+        #[arg(long, value_name = "WORDS", default_value = "a person asked for it")]
+        why: String,
+    },
+    /// Write its journal as lines of JSON, a row each
+    Export(SessionNamed),
+}
+
+/// Names a session.
+#[derive(Debug, Args)]
+pub(crate) struct SessionNamed {
+    /// The session, a beginning of its name, or "last"
+    pub(crate) session: String,
+}

@@ -1,0 +1,125 @@
+//! What a session is bound to: the tools of the rig, the files of its folder, the rows on the screen.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jig_model::command::{CommandEvent, EventSink};
+use jig_model::{Fault, Problems};
+use jig_operator::config::{AgentsFile, MAX_AGENTS_FILE};
+use jig_operator::error::{OperatorCode, OperatorError};
+use jig_operator::machine::OperatorState;
+use jig_operator::session::{Session, SessionFiles, SessionWatcher};
+use jig_operator::sha256_of;
+use jig_operator::tools::RigCalls;
+
+use super::folders::unusable;
+use crate::args::{Common, RigName};
+use crate::commands::mcp::LabCalls;
+use crate::failure::Failure;
+use crate::render::{Screen, one_line};
+
+/// The files that calls name, as the tools find them.
+pub(super) struct FolderFiles(pub(super) Arc<LabCalls>);
+
+impl SessionFiles for FolderFiles {
+    fn sha256(&self, path: &str) -> Result<String, OperatorError> {
+        if path.ends_with(".toml") {
+            let text = self.0.plan(path)?.text;
+            return sha256_of(text.as_bytes()).map_err(|error| unread(path, &error));
+        }
+        let found = self.0.image(path)?;
+        // An image of raw bytes has its address behind it.
+        let file = File::open(&found).or_else(|error| {
+            let text = found.to_string_lossy();
+            text.rsplit_once('@').map_or(Err(error), |(file, _)| File::open(file))
+        });
+        file.and_then(sha256_of).map_err(|error| unread(path, &error))
+    }
+}
+
+fn unread(path: &str, error: &io::Error) -> OperatorError {
+    OperatorError::new(OperatorCode::Io, format!("could not read {path}: {error}")).untouched()
+}
+
+/// Says on the screen and in the log what each row brings.
+pub(super) struct RowWatcher {
+    screen: Screen,
+    name: String,
+    told: Mutex<Told>,
+}
+
+struct Told {
+    state: OperatorState,
+    calls: usize,
+}
+
+impl RowWatcher {
+    pub(super) fn new(screen: &Screen, name: &str, session: &Session) -> Self {
+        let told = Told { state: session.state, calls: session.calls.len() };
+        Self { screen: screen.clone(), name: name.to_owned(), told: Mutex::new(told) }
+    }
+}
+
+impl SessionWatcher for RowWatcher {
+    fn row(&self, session: &Session) {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let (session_id, trace_id) = (&self.name, &session.charter.trace_id);
+        if told.state != session.state {
+            let (from, to) = (told.state, session.state);
+            tracing::info!(%session_id, %trace_id, event_type = "STATE", %from, %to, "{to}");
+            told.state = session.state;
+        }
+        for record in &session.calls[told.calls.min(session.calls.len())..] {
+            let (tool, ok) = (&record.call.name, record.result.is_ok());
+            let duration_ms = record.duration_ms;
+            tracing::info!(
+                %session_id, %trace_id, event_type = "TOOL_CALL", %tool, ok, duration_ms, "{tool}"
+            );
+            let Some(step) = record.step else { continue };
+            let steps = session.plan.iter().flat_map(|plan| &plan.steps);
+            let title = steps.into_iter().find(|one| one.step_id == step.to_string());
+            let title = title.map_or(tool.as_str(), |step| step.title.as_str());
+            let came_to = match &record.result {
+                Ok(result) => {
+                    result.verdict.map_or("done".to_owned(), |verdict| verdict.to_string())
+                }
+                Err(error) => error.to_string(),
+            };
+            self.screen.say(&format!("  {step}. {}: {}", one_line(title), one_line(&came_to)));
+        }
+        told.calls = session.calls.len();
+    }
+}
+
+/// What tools tell while they work is in the records of their runs.
+pub(super) struct SilentTools;
+
+impl EventSink for SilentTools {
+    fn event(&self, _: CommandEvent) {}
+}
+
+/// Reads `agents.toml` beside the rig file, or of this folder; what is not there says nothing.
+pub(crate) fn agents_file(common: &Common) -> Result<AgentsFile, Failure> {
+    let beside = match &common.rig {
+        Some(RigName::File(file)) => file.parent().unwrap_or(Path::new("")).to_owned(),
+        _ => Path::new("").to_owned(),
+    };
+    let path = beside.join("agents.toml");
+    let file = match File::open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(AgentsFile::default()),
+        Err(error) => return Err(unusable(&path, &error)),
+    };
+    let about = file.metadata().map_err(|error| unusable(&path, &error))?;
+    if !about.is_file() {
+        let words = format!("{} is no file", path.display());
+        return Err(Failure::new(Fault::Profile, words).help("jig ask needs none: remove it"));
+    }
+    let most = u64::try_from(MAX_AGENTS_FILE).unwrap_or(u64::MAX).saturating_add(1);
+    let text = io::read_to_string(file.take(most)).map_err(|error| unusable(&path, &error))?;
+    let parsed: Result<AgentsFile, Problems> =
+        AgentsFile::parse(&path.display().to_string(), &text);
+    parsed.map_err(|problems| Failure::problems(vec![problems]))
+}

@@ -1,0 +1,189 @@
+//! Drives a session: binds it to the rig, and goes on until it has ended or waits for a person.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jig_model::access::AccessRight;
+use jig_model::{Fault, exit};
+use jig_operator::journal::{SessionEntry, SessionJournal, SessionLock, SessionRequest};
+use jig_operator::machine::OperatorState;
+use jig_operator::plan::RiskLevel;
+use jig_operator::planner::WordsPlanner;
+use jig_operator::session::{Session, SessionBinding, drive as drive_session};
+use jig_operator::tools::{RigToolDoor, ToolPolicy};
+
+use tokio::task::spawn_blocking;
+
+use super::bind::{FolderFiles, RowWatcher, SilentTools};
+use super::folders::{journal_failure, lock, open, redactor};
+use super::person::answered;
+use super::show::{document, tell};
+use crate::args::{AskArgs, Common};
+use crate::commands::mcp::LabCalls;
+use crate::commands::rig::stopped;
+use crate::commands::runtime::until_signalled;
+use crate::failure::Failure;
+use crate::render::Screen;
+
+/// How often a signal is looked for.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Goes on with a session, with what the person says to it.
+pub(super) fn resume(
+    common: &Common,
+    screen: &Screen,
+    (name, folder): (&str, &Path),
+    args: &AskArgs,
+) -> Result<u8, Failure> {
+    let (mut journal, session, _) = open(folder)?;
+    let held = lock(folder)?;
+    if session.ended {
+        return ended(screen, name, &session);
+    }
+    let words = args.words.join(" ");
+    let mut requests = vec![SessionRequest::Resume];
+    let refused =
+        |words: String| Failure::new(Fault::Usage, words).help(format!("jig sessions show {name}"));
+    match session.state {
+        OperatorState::Clarifying if !words.is_empty() => {
+            let answers: Vec<String> =
+                words.split(';').map(|answer| answer.trim().to_owned()).collect();
+            let (given, wanted) = (answers.len(), session.questions.len());
+            if given != wanted {
+                let words = format!("{given} answers were given to {wanted} questions");
+                return Err(refused(words));
+            }
+            requests.push(SessionRequest::Answer { answers });
+        }
+        OperatorState::AwaitingConfirmation => requests.extend(confirmation(&session, args, name)?),
+        _ if !words.is_empty() => return Err(refused(format!("{name} asks nothing"))),
+        _ if args.confirm.is_some() || args.refuse => {
+            return Err(refused(format!("{name} waits for no confirmation")));
+        }
+        _ => {}
+    }
+    let rows: Vec<_> = requests.into_iter().map(SessionEntry::Request).collect();
+    journal.append_all(&rows).map_err(journal_failure)?;
+    drop((journal, held));
+    drive(common, screen, (name, folder))
+}
+
+/// Reads the confirmation out of the arguments.
+fn confirmation(
+    session: &Session,
+    args: &AskArgs,
+    name: &str,
+) -> Result<Option<SessionRequest>, Failure> {
+    let Some(waits) = &session.waits else { return Ok(None) };
+    let digest = waits.digest.clone();
+    if args.refuse {
+        return Ok(Some(SessionRequest::Confirm { yes: false, digest }));
+    }
+    if let Some(given) = &args.confirm {
+        let given = given.strip_prefix("sha256:").unwrap_or(given);
+        if given != digest {
+            let words = format!("{name} does not wait for a confirmation of {given}");
+            return Err(Failure::new(Fault::Usage, words).help(format!(
+                "it waits for {digest}; look at it again: jig sessions show {name}"
+            )));
+        }
+        return Ok(Some(SessionRequest::Confirm { yes: true, digest }));
+    }
+    let highest = session.dangers.iter().map(|danger| danger.risk).max().unwrap_or(RiskLevel::High);
+    let allowed = args.yes.is_some_and(|level| RiskLevel::from(level) >= highest);
+    Ok(allowed.then_some(SessionRequest::Confirm { yes: true, digest }))
+}
+
+/// Drives a session to its end, or to where it waits for a person that is not there.
+pub(super) fn drive(
+    common: &Common,
+    screen: &Screen,
+    (name, folder): (&str, &Path),
+) -> Result<u8, Failure> {
+    let held = lock(folder)?;
+    let (mut journal, mut session, _) = open(folder)?;
+    let root = session.charter.folder.clone();
+    // What a plan may do is confirmed by the person who asks; what reaches the rig's host is not planned.
+    let rights = [AccessRight::See, AccessRight::Use, AccessRight::Flash, AccessRight::Power];
+    let policy: ToolPolicy = rights.into_iter().collect();
+    loop {
+        let calls = Arc::new(LabCalls::open(common, None, Some(Path::new(&root)))?);
+        let door = RigToolDoor::new(Arc::clone(&calls) as _, policy.clone());
+        let binding = SessionBinding {
+            door: Arc::new(door),
+            events: Arc::new(SilentTools),
+            planner: Arc::new(WordsPlanner),
+            files: Arc::new(FolderFiles(Arc::clone(&calls))),
+            now: jiff::Timestamp::now,
+            watcher: Arc::new(RowWatcher::new(screen, name, &session)),
+        };
+        session = driven(&mut journal, &held, &binding, &calls, folder)?;
+        if session.ended {
+            break;
+        }
+        let Some(request) = ask_person(screen, name, &session)? else { break };
+        journal.append(&SessionEntry::Request(request)).map_err(journal_failure)?;
+    }
+    ended(screen, name, &session)
+}
+
+/// Asks the person, unless a signal comes first. The session waits meanwhile, and can be gone on with.
+fn ask_person(
+    screen: &Screen,
+    name: &str,
+    session: &Session,
+) -> Result<Option<SessionRequest>, Failure> {
+    until_signalled(async |cancel| {
+        let (screen, name, session) = (screen.clone(), name.to_owned(), session.clone());
+        let answer = spawn_blocking(move || answered(&screen, &name, &session));
+        tokio::select! {
+            answer = answer => answer.map_err(|error| Failure::of(Fault::Bug, &error)),
+            () = cancel.cancelled() => Err(stopped()),
+        }
+    })
+}
+
+/// Drives until the session has ended or waits. A signal asks for its end; calls under way are brought to
+/// theirs in order.
+fn driven(
+    journal: &mut SessionJournal,
+    held: &SessionLock,
+    binding: &SessionBinding,
+    calls: &LabCalls,
+    folder: &Path,
+) -> Result<Session, Failure> {
+    let mut asking = SessionJournal::open(folder, redactor()).map_err(journal_failure)?;
+    until_signalled(async |cancel| {
+        let stop = async {
+            while !cancel.is_cancelled() {
+                tokio::time::sleep(LOOK).await;
+            }
+            let why = "a signal asked for it".to_owned();
+            let asked = asking.append(&SessionEntry::Request(SessionRequest::Cancel { why }));
+            match asked {
+                // The session ends, and this with it.
+                Ok(()) => std::future::pending::<Failure>().await,
+                Err(error) => journal_failure(error),
+            }
+        };
+        let driven = tokio::select! {
+            driven = drive_session(journal, held, binding) => {
+                driven.map_err(|error| Failure::of(Fault::Lab, &error))
+            }
+            failure = stop => Err(failure),
+        };
+        calls.closed().await;
+        driven
+    })
+}
+
+/// Shows where a session stands, and returns its exit code.
+fn ended(screen: &Screen, name: &str, session: &Session) -> Result<u8, Failure> {
+    if screen.json() {
+        screen.out_json(&document(name, session));
+    } else {
+        tell(screen, name, session);
+    }
+    Ok(session.summary.as_ref().map_or(exit::INCONCLUSIVE, |summary| summary.exit_code))
+}

@@ -1,0 +1,127 @@
+//! Where sessions are: a folder each, beside the runs of the rig.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use jig_model::Fault;
+use jig_model::redact::Redactor;
+use jig_operator::journal::{
+    SessionJournal, SessionJournalError, SessionLock, SessionLockError, SessionRow,
+};
+use jig_operator::session::Session;
+use jig_rig::store::id_to_try;
+
+use crate::args::Common;
+use crate::commands::rig::OpenRig;
+use crate::failure::Failure;
+
+/// Returns the folder of all sessions.
+pub(super) fn root(common: &Common) -> Result<PathBuf, Failure> {
+    let path = OpenRig::open(common)?.runs_dir().join("sessions");
+    std::path::absolute(&path).map_err(|error| unusable(&path, &error))
+}
+
+pub(super) fn unusable(path: &Path, error: &io::Error) -> Failure {
+    Failure::new(Fault::Lab, format!("could not use {}: {error}", path.display()))
+}
+
+/// Removes from rows what secret variables of this process hold.
+pub(super) fn redactor() -> Redactor {
+    let secret = |name: &str| {
+        let name = name.to_ascii_uppercase();
+        ["KEY", "TOKEN", "SECRET", "PASSWORD"].iter().any(|word| name.contains(word))
+    };
+    let variables = std::env::vars_os().filter_map(|(name, value)| {
+        let (name, value) = (name.into_string().ok()?, value.into_string().ok()?);
+        secret(&name).then_some((name, value))
+    });
+    Redactor::new(variables)
+}
+
+/// Makes the folder of a new session; its name sorts by the time.
+pub(super) fn make(root: &Path) -> Result<(String, PathBuf), Failure> {
+    fs::create_dir_all(root).map_err(|error| unusable(root, &error))?;
+    let now = jiff::Timestamp::now();
+    for id in (0..1000).map_while(|n| id_to_try(now, n)) {
+        let name = format!("s{id}");
+        let path = root.join(&name);
+        match fs::create_dir(&path) {
+            Ok(()) => return Ok((name, path)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(unusable(&path, &error)),
+        }
+    }
+    Err(Failure::new(Fault::Lab, format!("no name is free in {}", root.display())))
+}
+
+/// Lists the sessions, newest first.
+pub(super) fn names(root: &Path) -> Result<Vec<String>, Failure> {
+    let entries = match fs::read_dir(root) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(unusable(root, &error)),
+    };
+    let mut names: Vec<_> = entries
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter(|name| name.starts_with('s') && SessionJournal::is_in(&root.join(name)))
+        .collect();
+    names.sort_unstable_by(|a, b| b.cmp(a));
+    Ok(names)
+}
+
+/// Finds a session by its name, a beginning of it, or as `last`.
+pub(super) fn find(common: &Common, wanted: &str) -> Result<(String, PathBuf), Failure> {
+    let root = root(common)?;
+    let mut names = names(&root)?;
+    let help = "jig sessions ls lists the sessions";
+    if wanted == "last" {
+        names.truncate(1);
+    } else {
+        names.retain(|name| name.starts_with(wanted) || name[1..].starts_with(wanted));
+    }
+    match names.as_slice() {
+        [name] if !wanted.is_empty() => Ok((name.clone(), root.join(name))),
+        [] => {
+            let words = format!("there is no session {wanted:?} in {}", root.display());
+            Err(Failure::new(Fault::Usage, words).help(help))
+        }
+        several => {
+            let words = format!("{wanted:?} may be one of {} sessions", several.len());
+            Err(Failure::new(Fault::Usage, words).help(help))
+        }
+    }
+}
+
+/// Opens the journal of a session and folds it.
+pub(super) fn open(folder: &Path) -> Result<(SessionJournal, Session, Vec<SessionRow>), Failure> {
+    let journal = SessionJournal::open(folder, redactor()).map_err(journal_failure)?;
+    let rows = journal.rows().map_err(journal_failure)?;
+    let session = Session::of(&rows).map_err(|error| Failure::of(Fault::Lab, &error))?;
+    Ok((journal, session, rows))
+}
+
+/// Takes the right to drive a session.
+pub(super) fn lock(folder: &Path) -> Result<SessionLock, Failure> {
+    SessionLock::take(folder).map_err(|error| match &error {
+        SessionLockError::Driven(_) => {
+            Failure::of(Fault::Usage, &error).help("jig sessions cancel SESSION ends it")
+        }
+        SessionLockError::File { .. } => Failure::of(Fault::Lab, &error),
+    })
+}
+
+pub(super) fn journal_failure(error: SessionJournalError) -> Failure {
+    let fault = match &error {
+        SessionJournalError::Newer { .. } => Fault::Usage,
+        _ => Fault::Lab,
+    };
+    let failure = Failure::of(fault, &error);
+    match error {
+        SessionJournalError::Newer { .. } => {
+            failure.help("use the jig that wrote it, or a newer one")
+        }
+        SessionJournalError::Broken { .. } => failure.help("nothing of it is used; ask again"),
+        _ => failure,
+    }
+}

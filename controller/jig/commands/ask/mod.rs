@@ -1,0 +1,119 @@
+//! `jig ask` and `jig sessions`: requests in words, planned, confirmed, carried out and verified.
+
+mod bind;
+mod drive;
+mod folders;
+mod person;
+mod sessions;
+mod show;
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+
+use jig_model::{Fault, exit};
+use jig_operator::grammar::FORMS;
+use jig_operator::journal::{Charter, PlanSource, SessionJournal, SessionLimits};
+use jig_operator::plan::{MAX_DRAFT, read_draft};
+use serde_json::json;
+
+pub(crate) use self::bind::agents_file;
+use self::folders::{find, make, redactor, root, unusable};
+pub(crate) use self::sessions::sessions;
+use crate::args::{AskArgs, Common};
+use crate::failure::Failure;
+use crate::render::{Screen, Style, TextTable};
+
+/// Carries out a request; ends with the exit code that its runs give.
+pub(crate) fn ask(common: &Common, screen: &Screen, args: AskArgs) -> Result<u8, Failure> {
+    if args.forms {
+        forms(screen);
+        return Ok(exit::PASS);
+    }
+    if let Some(wanted) = &args.resume {
+        let (name, folder) = find(common, wanted)?;
+        return drive::resume(common, screen, (&name, &folder), &args);
+    }
+    let text = args.words.join(" ");
+    let source = match &args.plan {
+        Some(path) => PlanSource::Draft { draft: read_draft(&plan_text(path)?).map_err(failed)? },
+        None if text.trim().is_empty() => {
+            return Err(Failure::new(Fault::Usage, "nothing was asked").help(
+                "jig ask \"run app.elf on microbit\"; jig ask --forms lists what is understood",
+            ));
+        }
+        None => PlanSource::Words,
+    };
+    let text = match &source {
+        PlanSource::Draft { draft } if text.is_empty() => draft.plan_summary.clone(),
+        _ => text,
+    };
+    let root = root(common)?;
+    let (name, folder) = make(&root)?;
+    let here = std::env::current_dir().map_err(|error| unusable(Path::new("."), &error))?;
+    let charter = Charter {
+        text,
+        source,
+        confirmed: args.yes.map(Into::into),
+        plan_only: args.plan_only,
+        trace_id: name.clone(),
+        limits: limits(common, &args)?,
+        folder: here.display().to_string(),
+    };
+    let begun = SessionJournal::begin(&folder, charter, redactor());
+    drop(begun.map_err(folders::journal_failure)?);
+    drive::drive(common, screen, (&name, &folder))
+}
+
+/// Reads the limits of sessions: of the command line, else of `agents.toml`, else as documented.
+fn limits(common: &Common, args: &AskArgs) -> Result<SessionLimits, Failure> {
+    let mut limits = agents_file(common)?.limits;
+    let seconds = |time: std::time::Duration| time.as_secs().max(1);
+    limits.step_s = args.step_timeout.map_or(limits.step_s, seconds);
+    limits.session_s = args.session_timeout.map_or(limits.session_s, seconds);
+    Ok(limits)
+}
+
+fn plan_text(path: &Path) -> Result<String, Failure> {
+    let most = u64::try_from(MAX_DRAFT).unwrap_or(u64::MAX).saturating_add(1);
+    let text = if path == Path::new("-") {
+        std::io::read_to_string(std::io::stdin().take(most))
+    } else {
+        let about = std::fs::metadata(path);
+        match about {
+            Ok(about) if !about.is_file() => {
+                let words = format!("{} is no file", path.display());
+                return Err(Failure::new(Fault::Usage, words).help("name a plan in JSON"));
+            }
+            _ => File::open(path).and_then(|file| std::io::read_to_string(file.take(most))),
+        }
+    };
+    text.map_err(|error| {
+        Failure::new(Fault::Usage, format!("could not read the plan {}: {error}", path.display()))
+            .help("jig ask --plan-only --json \"REQUEST\" shows a plan of the right form")
+    })
+}
+
+/// An error of the operator as a failure of this program.
+fn failed(error: jig_operator::error::OperatorError) -> Failure {
+    Failure::new(error.code.fault(), error.to_string()).help(error.next)
+}
+
+/// Lists the forms. JSON: `[{"form","example","about"}]`.
+fn forms(screen: &Screen) {
+    if screen.json() {
+        let all = FORMS
+            .iter()
+            .map(|form| json!({ "form": form.form, "example": form.example, "about": form.about }));
+        return screen.out_json(&all.collect::<Vec<_>>());
+    }
+    let mut table = TextTable::new(&["FORM", "EXAMPLE", "WHAT IS DONE"]);
+    for form in FORMS {
+        table.row([
+            (form.form.to_owned(), Some(Style::Bold)),
+            (form.example.to_owned(), None),
+            (form.about.to_owned(), None),
+        ]);
+    }
+    screen.out(&table.text(screen.out_paint()));
+}

@@ -1,0 +1,296 @@
+//! What a row of the journal says.
+
+use serde::{Deserialize, Serialize};
+
+use crate::context::SessionContext;
+use crate::error::OperatorError;
+use crate::grammar::UserRequest;
+use crate::machine::{OperatorEvent, PlannerEvent};
+use crate::plan::{DangerousCall, Plan, PlanDraft, RiskLevel, StepStatus};
+use crate::summary::SessionSummary;
+use crate::tools::ToolCall;
+
+/// What a row says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum SessionEntry {
+    /// A person asks for something: the session begins. Always the first row, and only that.
+    Begun(Charter),
+    /// Work is about to be done.
+    Intent(WorkIntent),
+    /// Work has been done.
+    Outcome(WorkOutcome),
+    /// A person, or another process, says something.
+    Request(SessionRequest),
+}
+
+/// What a session is held to from its first row on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Charter {
+    /// The request in words; hostile text.
+    pub text: String,
+    /// Where the plan comes from.
+    pub source: PlanSource,
+    /// The highest risk that is confirmed in advance, if any is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirmed: Option<RiskLevel>,
+    /// Whether the session ends with the plan.
+    #[serde(default)]
+    pub plan_only: bool,
+    /// Connects all records of the session.
+    pub trace_id: String,
+    /// Where it ends at the latest.
+    pub limits: SessionLimits,
+    /// The folder that files are named relative to.
+    pub folder: String,
+}
+
+/// Where a plan comes from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "from", rename_all = "kebab-case")]
+pub enum PlanSource {
+    /// The words of the request, by the grammar.
+    Words,
+    /// A draft that was handed in.
+    Draft {
+        /// The draft.
+        draft: PlanDraft,
+    },
+}
+
+/// Where a session ends at the latest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SessionLimits {
+    /// How long a call may take, in seconds.
+    pub step_s: u64,
+    /// How long a session may be at work, in seconds; waiting for a person is not work.
+    pub session_s: u64,
+    /// How often the plan is made or refined at most.
+    pub iterations: u32,
+    /// How long a confirmation may be given, and holds, in seconds.
+    pub confirm_s: u64,
+    /// How many calls a session makes at most, repeated ones included.
+    pub calls: u32,
+}
+
+impl Default for SessionLimits {
+    fn default() -> Self {
+        Self { step_s: 60, session_s: 600, iterations: 3, confirm_s: 600, calls: 200 }
+    }
+}
+
+jig_model::words! {
+    /// Names the kinds of work.
+    SessionWork, "work of a session" {
+        /// Parse and judge the request.
+        Intake = "intake",
+        /// Read what the plan depends on.
+        Context = "context",
+        /// Make the plan.
+        Plan = "plan",
+        /// Call a tool.
+        Call = "call",
+        /// Judge a wave of calls.
+        Wave = "wave",
+        /// Verify.
+        Verify = "verify",
+        /// Handle a failure.
+        Recover = "recover",
+        /// A confirmation has not come in time, or was given in advance.
+        Confirm = "confirm",
+        /// Write the summary.
+        Summarize = "summarize",
+        /// End the round.
+        Close = "close",
+    }
+}
+
+jig_model::words! {
+    /// Names what a call leaves behind where it is cut off.
+    CutOffEffect, "effect class" {
+        /// Nothing: it only reads.
+        Pure = "pure",
+        /// Something that the same call replaces when it is made again.
+        Idempotent = "idempotent",
+        /// A board in an unknown state.
+        Device = "device",
+    }
+}
+
+/// Work that is about to be done.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WorkIntent {
+    /// The kind.
+    pub work: SessionWork,
+    /// The call, where it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<CallIntent>,
+    /// Hash of the row before, which is the state that the work is given.
+    pub input: String,
+}
+
+/// A call that is about to be made.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CallIntent {
+    /// The number of the call in the session, from 1.
+    pub number: u32,
+    /// The step, where it is a step of the plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<u32>,
+    /// The call.
+    pub call: ToolCall,
+    /// What it leaves behind where it is cut off.
+    pub effect: CutOffEffect,
+}
+
+/// Work that has been done.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WorkOutcome {
+    /// The kind.
+    pub work: SessionWork,
+    /// The number of the call, where it was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<u32>,
+    /// What moves the session, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<OperatorEvent>,
+    /// What moves the planner, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub planner: Vec<PlannerEvent>,
+    /// What later work needs to know.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub facts: Vec<SessionFact>,
+    /// How long it took, in milliseconds.
+    #[serde(default)]
+    pub duration_ms: u64,
+}
+
+/// Something that work has found out.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "fact", rename_all = "kebab-case")]
+pub enum SessionFact {
+    /// What the request amounts to.
+    Understood {
+        /// The request.
+        request: UserRequest,
+    },
+    /// What is asked before a plan can be made.
+    Asked {
+        /// The questions.
+        questions: Vec<ClarifyingQuestion>,
+    },
+    /// What the plan depends on.
+    Context {
+        /// The boards and runs.
+        context: SessionContext,
+    },
+    /// A plan replaces the earlier one.
+    Planned {
+        /// The plan.
+        plan: Plan,
+        /// Its dangerous calls that nothing has confirmed yet.
+        dangers: Vec<DangerousCall>,
+    },
+    /// The status of a step has changed.
+    StepStands {
+        /// The step.
+        step: u32,
+        /// Its status.
+        status: StepStatus,
+    },
+    /// A call has failed.
+    CallFailed {
+        /// The step, where it was one of the plan.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        step: Option<u32>,
+        /// Why.
+        error: OperatorError,
+    },
+    /// A confirmation is waited for.
+    Waits {
+        /// What it has to be bound to.
+        digest: String,
+        /// When it is too late, in milliseconds since 1970.
+        until_ms: u64,
+    },
+    /// Something that a person should know, in words; may hold hostile text.
+    Remark {
+        /// What.
+        text: String,
+    },
+    /// Nothing more can be done.
+    Blocked {
+        /// Why.
+        reason: BlockReason,
+    },
+    /// The summary.
+    Summary {
+        /// The summary.
+        summary: SessionSummary,
+    },
+}
+
+/// Why a session ends before its goal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "because", rename_all = "kebab-case")]
+pub enum BlockReason {
+    /// Something failed.
+    Failed {
+        /// What.
+        error: OperatorError,
+    },
+    /// A person refused what was shown.
+    Refused,
+    /// No confirmation or answer came in time.
+    Unanswered,
+    /// The session was cancelled.
+    Cancelled {
+        /// Why.
+        why: String,
+    },
+    /// Only the plan was asked for.
+    PlanOnly,
+}
+
+/// A question whose answer changes the plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClarifyingQuestion {
+    /// What is missing, as the answers are kept by it: `board`, `image`, `plan`, `board:nrf53`.
+    pub slot: String,
+    /// The question.
+    pub text: String,
+    /// Answers that would do, if they can be listed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub choices: Vec<String>,
+}
+
+/// What a person, or another process, says to a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "request", rename_all = "kebab-case")]
+pub enum SessionRequest {
+    /// A process drives the session on. Until then no time of the session has passed.
+    Resume,
+    /// Answers to the questions, in their order.
+    Answer {
+        /// The answers; hostile text.
+        answers: Vec<String>,
+    },
+    /// What waits is confirmed or refused.
+    Confirm {
+        /// Confirmed.
+        yes: bool,
+        /// What the answer is for.
+        digest: String,
+    },
+    /// The session is to end.
+    Cancel {
+        /// Why.
+        why: String,
+    },
+}

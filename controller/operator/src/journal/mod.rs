@@ -1,0 +1,226 @@
+//! The journal of a session: the only place where its state is.
+//!
+//! Owns the rows, their chain of hashes and the file. Rows are appended and never changed. Any process may
+//! append a request; the one that holds the session's lock drives it.
+//!
+//! # Format, version 1
+//! An SQLite database with one table. `body` is a [`SessionEntry`] as JSON; `hash` is SHA-256 of the hash of
+//! the row before, the number, the time and the body. Times are milliseconds since 1970, UTC. The export has
+//! a line of JSON per row: `{"seq","time_ms","hash","entry"}`.
+
+mod entry;
+mod lock;
+mod schema;
+
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use jig_model::redact::Redactor;
+use rusqlite::Connection;
+use serde_json::{Value, json};
+
+pub use entry::{
+    BlockReason, CallIntent, Charter, ClarifyingQuestion, CutOffEffect, PlanSource, SessionEntry,
+    SessionFact, SessionLimits, SessionRequest, SessionWork, WorkIntent, WorkOutcome,
+};
+pub use lock::{SessionLock, SessionLockError};
+
+pub use crate::digest::RowHash;
+
+/// Most bytes of a row.
+pub(crate) const MAX_BODY: usize = 512 << 10;
+
+/// One row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SessionRow {
+    /// Its number, from 1, without gaps.
+    pub seq: u64,
+    /// Milliseconds since 1970, UTC.
+    pub time_ms: u64,
+    /// What it says.
+    pub entry: SessionEntry,
+    /// Its hash.
+    pub hash: RowHash,
+}
+
+/// Says why a journal cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionJournalError {
+    /// SQLite refused.
+    #[error("could not use the journal {path}")]
+    Database {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: rusqlite::Error,
+    },
+    /// There is a journal already.
+    #[error("{path} exists: a journal is begun once")]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file is no journal.
+    #[error("{path} is not the journal of a session")]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A newer program wrote it.
+    #[error("{path} has version {found}, and this program knows versions up to {known}")]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: i64,
+        /// The newest version that is known.
+        known: i64,
+    },
+    /// A row was changed, is missing, or cannot be read.
+    #[error("{path} was changed or is damaged at row {seq}: {why}")]
+    Broken {
+        /// The file.
+        path: PathBuf,
+        /// The row.
+        seq: u64,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A row is too long.
+    #[error("a row of {0} bytes is longer than the {MAX_BODY} bytes that a row may have")]
+    TooLong(usize),
+    /// An entry cannot be written as JSON.
+    #[error("could not write an entry as JSON")]
+    Json(#[source] serde_json::Error),
+}
+
+/// The journal of one session.
+///
+/// Every call waits for the disk. A row is durable when the call that appends it returns.
+#[derive(Debug)]
+pub struct SessionJournal {
+    path: PathBuf,
+    db: Connection,
+    redactor: Redactor,
+}
+
+impl SessionJournal {
+    /// Begins a journal in a folder.
+    ///
+    /// # Errors
+    /// The folder holds one already, or cannot be written.
+    pub fn begin(
+        folder: &Path,
+        charter: Charter,
+        redactor: Redactor,
+    ) -> Result<Self, SessionJournalError> {
+        let path = path_in(folder);
+        let mut journal = Self { db: schema::create(&path)?, path, redactor };
+        journal.append(&SessionEntry::Begun(charter))?;
+        Ok(journal)
+    }
+
+    /// Opens the journal of a folder.
+    ///
+    /// # Errors
+    /// There is none, a newer program wrote it, or it is not a journal.
+    pub fn open(folder: &Path, redactor: Redactor) -> Result<Self, SessionJournalError> {
+        let path = path_in(folder);
+        Ok(Self { db: schema::open(&path)?, path, redactor })
+    }
+
+    /// Tells whether a folder has a journal.
+    pub fn is_in(folder: &Path) -> bool {
+        path_in(folder).is_file()
+    }
+
+    /// Appends rows that are durable together: all of them, or none. No other process appends meanwhile.
+    ///
+    /// # Errors
+    /// A row cannot be written; then none is.
+    pub fn append_all(&mut self, entries: &[SessionEntry]) -> Result<(), SessionJournalError> {
+        let mut bodies = Vec::new();
+        for entry in entries {
+            let mut body = serde_json::to_value(entry).map_err(SessionJournalError::Json)?;
+            self.redactor.value(&mut body);
+            let body = body.to_string();
+            if body.len() > MAX_BODY {
+                return Err(SessionJournalError::TooLong(body.len()));
+            }
+            bodies.push(body);
+        }
+        schema::append(&mut self.db, bodies, now_ms)
+            .map_err(|source| SessionJournalError::Database { path: self.path.clone(), source })
+    }
+
+    /// Appends a row, secrets removed.
+    ///
+    /// # Errors
+    /// The row is too long, or cannot be written; then nothing is.
+    pub fn append(&mut self, entry: &SessionEntry) -> Result<(), SessionJournalError> {
+        self.append_all(std::slice::from_ref(entry))
+    }
+
+    /// Reads the rows behind a number, each checked against the hash of the row before it.
+    ///
+    /// # Errors
+    /// A row was changed, is missing or cannot be read.
+    pub fn rows_behind(
+        &self,
+        seq: u64,
+        hash: RowHash,
+    ) -> Result<Vec<SessionRow>, SessionJournalError> {
+        let failed = |source| SessionJournalError::Database { path: self.path.clone(), source };
+        let broken =
+            |seq, why: String| SessionJournalError::Broken { path: self.path.clone(), seq, why };
+        let mut last = (seq, hash);
+        let mut rows = Vec::new();
+        for stored in schema::rows_behind(&self.db, seq).map_err(failed)? {
+            let schema::StoredRow { seq, time_ms, body, hash } = stored;
+            if seq != last.0 + 1 {
+                return Err(broken(last.0 + 1, "it is missing".to_owned()));
+            }
+            if hash != last.1.followed_by(seq, time_ms, &body) {
+                return Err(broken(seq, "it is not what was written".to_owned()));
+            }
+            let entry = serde_json::from_str(&body).map_err(|e| broken(seq, e.to_string()))?;
+            last = (seq, hash);
+            rows.push(SessionRow { seq, time_ms, entry, hash });
+        }
+        Ok(rows)
+    }
+
+    /// Reads all rows.
+    ///
+    /// # Errors
+    /// See [`Self::rows_behind`].
+    pub fn rows(&self) -> Result<Vec<SessionRow>, SessionJournalError> {
+        self.rows_behind(0, RowHash::default())
+    }
+}
+
+impl SessionRow {
+    /// Returns the row as a line of the export.
+    pub fn exported(&self) -> Value {
+        json!({
+            "seq": self.seq,
+            "time_ms": self.time_ms,
+            "hash": self.hash.to_string(),
+            "entry": self.entry,
+        })
+    }
+}
+
+fn path_in(folder: &Path) -> PathBuf {
+    folder.join("journal.db")
+}
+
+/// Returns the time in milliseconds since 1970.
+pub fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

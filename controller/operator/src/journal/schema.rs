@@ -1,0 +1,133 @@
+//! The journal's file: how it is made and opened, and its table.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{
+    Connection, ErrorCode, OpenFlags, OptionalExtension as _, TransactionBehavior, params,
+};
+
+use super::SessionJournalError;
+use crate::digest::RowHash;
+
+/// The newest version that this program knows.
+const VERSION: i64 = 1;
+
+/// "jigs": tells the journal of a session from other databases.
+const APPLICATION: i64 = 0x6a69_6773;
+
+/// How long a row of another process is waited for.
+const BUSY: Duration = Duration::from_secs(10);
+
+const TABLE: &str = "
+CREATE TABLE journal (
+    seq INTEGER PRIMARY KEY,
+    time_ms INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    body TEXT NOT NULL,
+    hash BLOB NOT NULL CHECK (length(hash) = 32)
+) STRICT;
+CREATE TRIGGER journal_keeps_rows BEFORE UPDATE ON journal
+BEGIN SELECT raise(ABORT, 'rows of a journal are never changed'); END;
+CREATE TRIGGER journal_keeps_all_rows BEFORE DELETE ON journal
+BEGIN SELECT raise(ABORT, 'rows of a journal are never removed'); END;
+";
+
+/// A row as it stands in the file.
+pub(super) struct StoredRow {
+    pub(super) seq: u64,
+    pub(super) time_ms: u64,
+    pub(super) body: String,
+    pub(super) hash: RowHash,
+}
+
+/// Makes the file of a journal.
+pub(super) fn create(path: &Path) -> Result<Connection, SessionJournalError> {
+    let failed = |source| SessionJournalError::Database { path: path.to_owned(), source };
+    let mut db = Connection::open(path).map_err(failed)?;
+    durable(&db).map_err(failed)?;
+    if make(&mut db).map_err(failed)? {
+        Ok(db)
+    } else {
+        Err(SessionJournalError::Exists { path: path.to_owned() })
+    }
+}
+
+/// Makes the table; tells whether there was none.
+fn make(db: &mut Connection) -> rusqlite::Result<bool> {
+    let making = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let empty = making.query_row("SELECT count(*) = 0 FROM sqlite_schema", [], |row| row.get(0))?;
+    if empty {
+        making.execute_batch(TABLE)?;
+        making.pragma_update(None, "application_id", APPLICATION)?;
+        making.pragma_update(None, "user_version", VERSION)?;
+        making.commit()?;
+    }
+    Ok(empty)
+}
+
+/// Opens the file of a journal.
+pub(super) fn open(path: &Path) -> Result<Connection, SessionJournalError> {
+    let failed = |source| SessionJournalError::Database { path: path.to_owned(), source };
+    let db =
+        Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(failed)?;
+    let number = |name: &str| db.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    let version = match number("application_id") {
+        Ok(APPLICATION) => number("user_version").map_err(failed)?,
+        Err(error) if error.sqlite_error_code() != Some(ErrorCode::NotADatabase) => {
+            return Err(failed(error));
+        }
+        _ => return Err(SessionJournalError::Foreign { path: path.to_owned() }),
+    };
+    if version > VERSION {
+        let path = path.to_owned();
+        return Err(SessionJournalError::Newer { path, found: version, known: VERSION });
+    }
+    durable(&db).map_err(failed)?;
+    Ok(db)
+}
+
+/// A row must outlive a power cut as soon as it is written: a call that flashes a board is not made before
+/// its intent is on the disk.
+fn durable(db: &Connection) -> rusqlite::Result<()> {
+    db.busy_timeout(BUSY)?;
+    db.pragma_update(None, "journal_mode", "wal")?;
+    db.pragma_update(None, "synchronous", "full")
+}
+
+/// Appends rows behind the last one, in one transaction that excludes other writers: number and hash of the
+/// row before must not change meanwhile.
+pub(super) fn append(
+    db: &mut Connection,
+    bodies: Vec<String>,
+    now_ms: impl Fn() -> u64,
+) -> rusqlite::Result<()> {
+    let appending = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let last = "SELECT seq, hash FROM journal ORDER BY seq DESC LIMIT 1";
+    let last =
+        appending.query_row(last, [], |row| Ok((row.get::<_, u64>(0)?, RowHash(row.get(1)?))));
+    let (mut seq, mut hash) = last.optional()?.unwrap_or_default();
+    let insert = "INSERT INTO journal (seq, time_ms, kind, body, hash)
+                  VALUES (?1, ?2, json_extract(?3, '$.kind'), ?3, ?4)";
+    for body in bodies {
+        seq += 1;
+        let time_ms = now_ms();
+        hash = hash.followed_by(seq, time_ms, &body);
+        appending.execute(insert, params![seq, time_ms, body, hash.0])?;
+    }
+    appending.commit()
+}
+
+/// Reads the rows behind a number, in order.
+pub(super) fn rows_behind(db: &Connection, seq: u64) -> rusqlite::Result<Vec<StoredRow>> {
+    db.prepare("SELECT seq, time_ms, body, hash FROM journal WHERE seq > ?1 ORDER BY seq")?
+        .query_map([seq], |row| {
+            Ok(StoredRow {
+                seq: row.get(0)?,
+                time_ms: row.get(1)?,
+                body: row.get(2)?,
+                hash: RowHash(row.get(3)?),
+            })
+        })?
+        .collect()
+}

@@ -1,0 +1,667 @@
+//! The driver: the only place with a loop, and the only writer of intents and outcomes.
+//!
+//! It asks the fold where the session stands, does the work of that state, and writes what came of it. What
+//! work has found is kept nowhere else, so that a process that is killed and started again goes on as if
+//! nothing had happened. Work that only computes writes its two rows at once; a call has its intent on the
+//! disk before it is made.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use jig_model::command::EventSink;
+use serde_json::json;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, interval, sleep};
+
+use super::calls::{ReadyCall, cut_off};
+use super::fold::{Session, SessionFoldError};
+use super::work;
+use crate::error::{OperatorCode, OperatorError};
+use crate::journal::{
+    BlockReason, CallIntent, CutOffEffect, PlanSource, SessionEntry, SessionFact, SessionJournal,
+    SessionJournalError, SessionLock, SessionWork, WorkIntent, WorkOutcome, now_ms,
+};
+use crate::machine::{OperatorEvent, OperatorState, PlannerEvent, PlannerState};
+use crate::plan::{Plan, PlanDraft, PlanOrigin, StepStatus, lower};
+use crate::planner::{PlanFeedback, PlanningTask, SessionPlanner};
+use crate::summary::summarize;
+use crate::tools::{ToolCall, ToolDoor};
+
+/// How often requests of other processes are looked for.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// The files that calls name. The program binds it to the folder of the session.
+pub trait SessionFiles: Send + Sync {
+    /// Returns the SHA-256 of a file in lower-case hex.
+    ///
+    /// # Errors
+    /// The file lies outside of the folder, or cannot be read.
+    fn sha256(&self, path: &str) -> Result<String, OperatorError>;
+}
+
+/// Is shown each row as it is written.
+pub trait SessionWatcher: Send + Sync {
+    /// Shows the session behind a row.
+    fn row(&self, session: &Session);
+}
+
+/// What a session is bound to.
+pub struct SessionBinding {
+    /// The tools.
+    pub door: Arc<dyn ToolDoor>,
+    /// What tools tell while they work.
+    pub events: Arc<dyn EventSink>,
+    /// The planner.
+    pub planner: Arc<dyn SessionPlanner>,
+    /// The files that calls name.
+    pub files: Arc<dyn SessionFiles>,
+    /// The clock.
+    pub now: fn() -> Timestamp,
+    /// Is shown each row.
+    pub watcher: Arc<dyn SessionWatcher>,
+}
+
+/// Says why a session cannot be driven.
+#[derive(Debug, thiserror::Error)]
+pub enum DriveSessionError {
+    /// The journal cannot be used.
+    #[error(transparent)]
+    Journal(#[from] SessionJournalError),
+    /// The journal is not that of a session.
+    #[error("the journal is not that of a session")]
+    Fold(#[from] SessionFoldError),
+}
+
+type Driven<T> = Result<T, DriveSessionError>;
+
+/// Drives a session from where its journal stands to its end, or to where it waits for a person, and returns
+/// it. `lock` is held meanwhile: one process at a time drives a session.
+///
+/// # Errors
+/// The journal cannot be read or written. The session can be driven on from its last row.
+pub async fn drive(
+    journal: &mut SessionJournal,
+    _lock: &SessionLock,
+    binding: &SessionBinding,
+) -> Driven<Session> {
+    let session = Session::of(&journal.rows()?)?;
+    let mut driver = Driver { journal, binding, session };
+    driver.cut_off()?;
+    while !driver.session.ended {
+        driver.catch_up()?;
+        if driver.ended_from_outside()? {
+            continue;
+        }
+        if !driver.work().await? {
+            break;
+        }
+    }
+    Ok(driver.session)
+}
+
+struct Driver<'d> {
+    journal: &'d mut SessionJournal,
+    binding: &'d SessionBinding,
+    session: Session,
+}
+
+impl Driver<'_> {
+    fn catch_up(&mut self) -> Driven<()> {
+        for row in self.journal.rows_behind(self.session.seq, self.session.hash)? {
+            self.session.apply(&row)?;
+            self.binding.watcher.row(&self.session);
+        }
+        Ok(())
+    }
+
+    /// Writes work that is done: its intent and its outcome.
+    fn did(&mut self, outcome: WorkOutcome) -> Driven<()> {
+        let work = outcome.work;
+        let input = self.session.hash.to_string();
+        let intent = WorkIntent { work, call: None, input };
+        self.journal.append_all(&[SessionEntry::Intent(intent), SessionEntry::Outcome(outcome)])?;
+        self.catch_up()
+    }
+
+    /// Calls that were begun by a process that is gone: one that only reads is made again when it is needed,
+    /// one that is idempotent when its step is, and one beside a board has failed.
+    fn cut_off(&mut self) -> Driven<()> {
+        let begun: Vec<CallIntent> = self.session.in_flight.values().cloned().collect();
+        for intent in begun {
+            if intent.effect == CutOffEffect::Device {
+                self.ended_call(cut_off(&intent))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Handles a cancellation and the end of the session's time.
+    fn ended_from_outside(&mut self) -> Driven<bool> {
+        let at_work = !matches!(
+            self.session.state,
+            OperatorState::Idle | OperatorState::Summarizing | OperatorState::Done
+        );
+        if !at_work {
+            return Ok(false);
+        }
+        let work = self.work_of_state();
+        if let Some(why) = self.session.cancel.clone() {
+            self.did(work::cancelled(work, why))?;
+            return Ok(true);
+        }
+        let recovering = self.session.state == OperatorState::Recovering;
+        let waiting = self.session.waits_for_person();
+        if !waiting && !recovering && self.session.time_left_ms(now_ms()) == 0 {
+            self.did(work::out_of_time(&self.session, work))?;
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    fn work_of_state(&self) -> SessionWork {
+        match self.session.state {
+            OperatorState::Idle | OperatorState::Done => SessionWork::Close,
+            OperatorState::Intake | OperatorState::Clarifying => SessionWork::Intake,
+            OperatorState::ContextBuilding => SessionWork::Context,
+            OperatorState::Planning => SessionWork::Plan,
+            OperatorState::Executing => SessionWork::Wave,
+            OperatorState::Verifying => SessionWork::Verify,
+            OperatorState::Summarizing => SessionWork::Summarize,
+            OperatorState::AwaitingConfirmation => SessionWork::Confirm,
+            OperatorState::Recovering => SessionWork::Recover,
+        }
+    }
+
+    /// Does the work of the state; tells whether there was any.
+    async fn work(&mut self) -> Driven<bool> {
+        match self.session.state {
+            OperatorState::Idle => return Ok(false),
+            OperatorState::Clarifying => return self.unanswered(),
+            OperatorState::AwaitingConfirmation => return self.confirmation(),
+            OperatorState::Intake => self.intake().await?,
+            OperatorState::ContextBuilding => self.context().await?,
+            OperatorState::Planning => self.plan().await?,
+            OperatorState::Executing => self.execute().await?,
+            OperatorState::Verifying => self.verify().await?,
+            OperatorState::Recovering => self.recover().await?,
+            OperatorState::Summarizing => {
+                let summary = summarize(&self.session);
+                self.did(WorkOutcome {
+                    events: vec![OperatorEvent::Summarized],
+                    facts: vec![SessionFact::Summary { summary }],
+                    ..work::outcome_of(SessionWork::Summarize)
+                })?;
+            }
+            OperatorState::Done => {
+                let planner = work::planner_end(self.session.planner);
+                self.did(WorkOutcome {
+                    events: vec![OperatorEvent::Closed],
+                    planner,
+                    ..work::outcome_of(SessionWork::Close)
+                })?;
+            }
+        }
+        Ok(true)
+    }
+
+    async fn intake(&mut self) -> Driven<()> {
+        let request = match work::understood(&self.session) {
+            Ok(request) => request,
+            Err(error) => return self.did(work::not_possible(SessionWork::Intake, error)),
+        };
+        if self.session.context_result("boards").is_none() {
+            let read = self.read(ToolCall::new("boards", json!({}))).await?;
+            if self.session.cancel.is_some() {
+                return Ok(());
+            }
+            if let Err(error) = read {
+                return self.did(work::not_possible(SessionWork::Intake, error));
+            }
+        }
+        let mut context = self.session.context.clone();
+        if let Some(boards) = self.session.context_result("boards") {
+            context.learn_boards(&boards.data);
+        }
+        context.now = (self.binding.now)();
+        let mut outcome = work::outcome_of(SessionWork::Intake);
+        let questions = request.as_ref().map(|request| {
+            self.binding.planner.questions(request, &context, &self.session.answers)
+        });
+        outcome.facts.extend(request.map(|request| SessionFact::Understood { request }));
+        outcome.facts.push(SessionFact::Context { context });
+        match questions.filter(|questions| !questions.is_empty()) {
+            Some(questions) => {
+                outcome.facts.push(SessionFact::Asked { questions });
+                outcome.events.push(OperatorEvent::ContextMissing);
+            }
+            None => {
+                outcome.events.push(OperatorEvent::RequestUnderstood);
+                outcome.planner.push(PlannerEvent::Initialized);
+            }
+        }
+        self.did(outcome)
+    }
+
+    async fn context(&mut self) -> Driven<()> {
+        if let Some(call) = work::missing_context(&self.session) {
+            let read = self.read(call).await?;
+            return match read {
+                Err(error) if self.session.cancel.is_none() => {
+                    self.did(work::not_possible(SessionWork::Context, error))
+                }
+                _ => Ok(()),
+            };
+        }
+        let mut context = self.session.context.clone();
+        if let Some(users) = self.session.context_result("places") {
+            context.learn_users(&users.data);
+        }
+        if let Some(runs) = self.session.context_result("runs_list") {
+            context.learn_runs(&runs.data);
+        }
+        self.did(WorkOutcome {
+            events: vec![OperatorEvent::ContextReady],
+            planner: vec![PlannerEvent::Parsed],
+            facts: vec![SessionFact::Context { context }],
+            ..work::outcome_of(SessionWork::Context)
+        })
+    }
+
+    /// Lowers a draft to the next plan of the session.
+    fn lowered(&self, draft: &PlanDraft) -> Result<Plan, OperatorError> {
+        let origin = PlanOrigin {
+            plan_id: format!("p{}", self.session.iteration + 1),
+            goal: self.session.charter.text.clone(),
+            created_at: (self.binding.now)(),
+        };
+        lower(draft, origin, &self.binding.door.list(), &self.session.context.natures())
+    }
+
+    /// Returns the rows' contents of a plan: the fact of it, and the event that follows.
+    fn planned(&self, plan: Plan) -> Result<WorkOutcome, OperatorError> {
+        let tools = self.binding.door.list();
+        let file = |path: &str| self.binding.files.sha256(path);
+        let dangers = work::dangers_of(&plan, &tools, &self.session.context.natures(), &file)?;
+        let mut outcome = work::outcome_of(SessionWork::Plan);
+        outcome.facts.push(SessionFact::Planned { plan, dangers: dangers.clone() });
+        if self.session.charter.plan_only {
+            let why = "only the plan was asked for".to_owned();
+            outcome.facts.push(SessionFact::Blocked { reason: BlockReason::PlanOnly });
+            outcome.events.push(OperatorEvent::Cancel { why });
+            return Ok(outcome);
+        }
+        let (event, facts) = work::plan_follows(&self.session, &dangers, now_ms());
+        outcome.facts.extend(facts);
+        outcome.events.push(event);
+        Ok(outcome)
+    }
+
+    async fn plan(&mut self) -> Driven<()> {
+        let begun = Instant::now();
+        let draft = match (&self.session.charter.source, &self.session.request) {
+            (PlanSource::Draft { draft }, _) => Ok(draft.clone()),
+            (PlanSource::Words, Some(request)) => {
+                let (context, answers) = (&self.session.context, &self.session.answers);
+                self.binding.planner.plan(PlanningTask { request, context, answers }).await
+            }
+            (PlanSource::Words, None) => {
+                Err(OperatorError::new(OperatorCode::Model, "there is no request to plan for"))
+            }
+        };
+        let planned = draft.and_then(|draft| self.planned(self.lowered(&draft)?));
+        let mut outcome = match planned {
+            Ok(outcome) => WorkOutcome { planner: vec![PlannerEvent::Planned], ..outcome },
+            Err(error) => work::not_possible(SessionWork::Plan, error),
+        };
+        outcome.duration_ms = millis(begun.elapsed());
+        self.did(outcome)
+    }
+
+    /// A question that nobody answers does not end the session: it can be answered later.
+    fn unanswered(&mut self) -> Driven<bool> {
+        Ok(false)
+    }
+
+    /// Handles a confirmation that was given in advance, or did not come in time.
+    fn confirmation(&mut self) -> Driven<bool> {
+        let mut outcome = work::outcome_of(SessionWork::Confirm);
+        let late = self.session.waits.as_ref().is_none_or(|waits| now_ms() > waits.until_ms);
+        match work::confirmed_in_advance(&self.session) {
+            Some(confirm) if !late => outcome.events.push(confirm),
+            _ if late => {
+                let reason = BlockReason::Unanswered;
+                outcome.facts.push(SessionFact::Blocked { reason });
+                outcome.events.push(OperatorEvent::Timeout);
+            }
+            _ => return Ok(false),
+        }
+        self.did(outcome)?;
+        Ok(true)
+    }
+
+    async fn execute(&mut self) -> Driven<()> {
+        if work::stops_early(&self.session) {
+            return self.did(work::steps_done(&self.session));
+        }
+        let tools = self.binding.door.list();
+        let wave = work::wave_of(&self.session, &tools);
+        if wave.is_empty() {
+            return self.did(work::steps_done(&self.session));
+        }
+        let natures = self.session.context.natures();
+        let file = |path: &str| self.binding.files.sha256(path);
+        let outcomes = self.session.step_outcomes();
+        let now = now_ms();
+        let numbers: Vec<u32> = wave.iter().filter_map(|step| step.step_id.parse().ok()).collect();
+        let mut ready = Vec::new();
+        let mut refused = Vec::new();
+        for (step, &number) in wave.iter().zip(&numbers) {
+            // A step that a cut-off left failed has its answer, and is judged with the others.
+            let done = self.session.last_call_of(number).is_some_and(|last| last.result.is_ok());
+            let answered = done && step.status == StepStatus::InProgress;
+            if answered || self.session.failures.contains_key(&number) {
+                continue;
+            }
+            let Some(template) = step.tool_calls.first() else { continue };
+            let checked = crate::plan::bound_call(template, &outcomes, &tools).and_then(|call| {
+                let danger = work::danger_of(step, &call, &tools, &natures, &file)?;
+                self.allowed(danger.as_ref(), now)?;
+                Ok(call)
+            });
+            match (checked, tools.find(&template.tool)) {
+                (Ok(call), Some(tool)) => {
+                    let at =
+                        self.session.next_call() + u32::try_from(ready.len()).unwrap_or(u32::MAX);
+                    let about = (tool.risk(&call.arguments), tool.timeout);
+                    ready.push(ReadyCall::new(&self.session, at, Some(number), call, about, now));
+                }
+                (Ok(_), None) => refused.push((number, gone(&template.tool))),
+                (Err(error), _) => refused.push((number, error)),
+            }
+        }
+        if !refused.is_empty() {
+            let mut outcome = work::outcome_of(SessionWork::Wave);
+            for (step, error) in refused {
+                outcome.facts.push(SessionFact::CallFailed { step: Some(step), error });
+            }
+            // None of the wave is begun where one of it cannot be.
+            self.did(outcome)?;
+            let outcome = work::judged(&self.session, &[]);
+            return self.failed_wave(outcome);
+        }
+        self.make(ready).await?;
+        if self.session.cancel.is_some() {
+            return Ok(());
+        }
+        let judged = work::judged(&self.session, &numbers);
+        self.did(judged)
+    }
+
+    /// Ends a wave of which nothing was begun.
+    fn failed_wave(&mut self, mut outcome: WorkOutcome) -> Driven<()> {
+        let first = self.session.failures.iter().next();
+        if let Some((&step, error)) = first {
+            let error = error.clone();
+            outcome.planner.retain(|event| *event != PlannerEvent::StepOk);
+            outcome.events = vec![OperatorEvent::StepFailed { step, error }];
+        }
+        self.did(outcome)
+    }
+
+    /// Tells whether a dangerous call is one that was shown and confirmed, and still is the same.
+    fn allowed(
+        &self,
+        danger: Option<&crate::plan::DangerousCall>,
+        now: u64,
+    ) -> Result<(), OperatorError> {
+        let Some(danger) = danger else { return Ok(()) };
+        let denied = |words: String| {
+            Err(OperatorError::new(OperatorCode::PolicyDenied, words)
+                .next("ask again, and confirm what is shown")
+                .untouched())
+        };
+        let Some(held) = &self.session.confirmed else {
+            return denied(format!("step {} was not confirmed", danger.step));
+        };
+        if held.digest != crate::plan::confirmation_digest(&self.session.dangers) {
+            return denied(format!("step {} is not what was confirmed", danger.step));
+        }
+        if now > held.until_ms {
+            return denied(format!("the confirmation of step {} has expired", danger.step));
+        }
+        match self.session.dangers.contains(danger) {
+            true => Ok(()),
+            false => denied(format!(
+                "step {} is not what was confirmed: a file or an argument has changed since",
+                danger.step
+            )),
+        }
+    }
+
+    async fn verify(&mut self) -> Driven<()> {
+        let commands = self.session.plan.iter().flat_map(|plan| &plan.verification.commands);
+        let commands: Vec<String> = commands.cloned().collect();
+        let begun = self.session.calls.len();
+        for command in commands {
+            let Ok(call) = crate::plan::verification_call(&command) else { continue };
+            // What fails is judged below.
+            let ended = self.read(call).await?;
+            let stop = self.session.plan.as_ref().is_some_and(|p| p.verification.stop_on_fail);
+            if self.session.cancel.is_some() {
+                return Ok(());
+            }
+            if ended.is_err() && stop {
+                break;
+            }
+        }
+        let made: Vec<_> = self.session.calls[begun..].iter().collect();
+        let outcome = work::verified(&self.session, &made);
+        self.did(outcome)
+    }
+
+    async fn recover(&mut self) -> Driven<()> {
+        let mut outcome = work::outcome_of(SessionWork::Recover);
+        let iterating = self.session.planner == PlannerState::Iterating;
+        let gives_up =
+            if iterating { PlannerEvent::IterationsUsedUp } else { PlannerEvent::StepGivenUp };
+        let blocked = |mut outcome: WorkOutcome, planner: PlannerState, error: OperatorError| {
+            // Where the time ran out between two steps, no step has ended that could be given up.
+            let takes = crate::machine::planner_next(planner, gives_up).is_ok();
+            outcome.planner = vec![if takes { gives_up } else { PlannerEvent::Exception }];
+            outcome.events = vec![OperatorEvent::Blocked { error }];
+            outcome
+        };
+        let planner = self.session.planner;
+        if let Some(BlockReason::Failed { error }) = self.session.blocked.clone() {
+            return self.did(blocked(outcome, planner, error));
+        }
+        if iterating {
+            let error = self.session.unverified.clone().unwrap_or_else(|| {
+                OperatorError::new(OperatorCode::Model, "the evaluation left no reason")
+            });
+            let refined = self.refined(&error).await;
+            outcome = match refined {
+                Ok(Some(mut refined)) => {
+                    refined.work = SessionWork::Recover;
+                    refined.planner = vec![PlannerEvent::PlanRefined];
+                    if refined.events == [OperatorEvent::PlanReady] {
+                        refined.events = vec![OperatorEvent::Repairable];
+                    }
+                    refined
+                }
+                Ok(None) => blocked(outcome, planner, error),
+                Err(error) => blocked(outcome, planner, error),
+            };
+            return self.did(outcome);
+        }
+        let tools = self.binding.door.list();
+        match work::step_recovery(&self.session, &tools, now_ms()) {
+            work::StepRecovery::Block(error) => {
+                for &step in self.session.failures.keys() {
+                    let status = StepStatus::Blocked;
+                    outcome.facts.push(SessionFact::StepStands { step, status });
+                }
+                self.did(blocked(outcome, planner, error))
+            }
+            work::StepRecovery::Confirm => {
+                let dangers = self.session.dangers.clone();
+                let (event, facts) = work::plan_follows(&self.session, &dangers, now_ms());
+                self.reopen(&mut outcome);
+                outcome.facts.extend(facts);
+                outcome.events = vec![event];
+                outcome.planner = vec![PlannerEvent::StepAdjusted];
+                self.did(outcome)
+            }
+            work::StepRecovery::Again(pause) => {
+                if self.pause(pause).await? {
+                    return Ok(());
+                }
+                self.reopen(&mut outcome);
+                outcome.events = vec![OperatorEvent::Repairable];
+                outcome.planner = vec![PlannerEvent::StepAdjusted];
+                self.did(outcome)
+            }
+        }
+    }
+
+    /// Lets failed steps be made again.
+    fn reopen(&self, outcome: &mut WorkOutcome) {
+        for &step in self.session.failures.keys() {
+            let status = StepStatus::Pending;
+            outcome.facts.push(SessionFact::StepStands { step, status });
+        }
+    }
+
+    /// Asks the planner for a better plan, while an iteration is left.
+    async fn refined(&self, error: &OperatorError) -> Result<Option<WorkOutcome>, OperatorError> {
+        let Some(plan) = &self.session.plan else { return Ok(None) };
+        if self.session.iteration >= self.session.charter.limits.iterations {
+            return Ok(None);
+        }
+        let rig_failed = work::rig_failed(&self.session);
+        let feedback = PlanFeedback { plan, error, rig_failed: &rig_failed };
+        match self.binding.planner.refine(feedback).await? {
+            Some(draft) => self.planned(self.lowered(&draft)?).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Waits; tells whether the session was cancelled or its time ran out meanwhile.
+    async fn pause(&mut self, pause: Duration) -> Driven<bool> {
+        let end = Instant::now() + pause;
+        loop {
+            self.catch_up()?;
+            if self.session.cancel.is_some() {
+                return Ok(true);
+            }
+            if self.session.time_left_ms(now_ms()) == 0 {
+                let outcome = work::out_of_time(&self.session, SessionWork::Recover);
+                self.did(outcome)?;
+                return Ok(true);
+            }
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(false);
+            }
+            sleep(left.min(LOOK)).await;
+        }
+    }
+
+    /// Makes one call that only reads and belongs to no step.
+    async fn read(&mut self, call: ToolCall) -> Driven<Result<(), OperatorError>> {
+        let tools = self.binding.door.list();
+        let (risk, limit) = match tools.checked(&call) {
+            Ok(tool) if tool.risk(&call.arguments).read_only => {
+                (tool.risk(&call.arguments), tool.timeout)
+            }
+            Ok(tool) => {
+                let words = format!("{} does not only read", tool.name);
+                return Ok(Err(OperatorError::new(OperatorCode::PolicyDenied, words).untouched()));
+            }
+            Err(error) => return Ok(Err(error)),
+        };
+        let number = self.session.next_call();
+        let ready = ReadyCall::new(&self.session, number, None, call, (risk, limit), now_ms());
+        self.make(vec![ready]).await?;
+        let record = self.session.calls.iter().rev().find(|record| record.number == number);
+        Ok(record.map_or(Ok(()), |record| record.result.as_ref().map(drop).map_err(Clone::clone)))
+    }
+
+    /// Makes calls side by side. Their intents are on the disk before the first is made; each outcome is
+    /// written as it comes. A cancellation drops those under way, which ends them in order.
+    async fn make(&mut self, ready: Vec<ReadyCall>) -> Driven<()> {
+        let spent = u32::try_from(self.session.calls.len()).unwrap_or(u32::MAX);
+        let most = self.session.charter.limits.calls;
+        let over = spent.saturating_add(u32::try_from(ready.len()).unwrap_or(u32::MAX)) > most;
+        let rows: Vec<_> = ready.iter().map(|call| call.row(&self.session)).collect();
+        self.journal.append_all(&rows)?;
+        self.catch_up()?;
+        if over {
+            let error = || {
+                OperatorError::new(
+                    OperatorCode::PolicyDenied,
+                    format!("the session has made {spent} calls, and {most} is its limit"),
+                )
+                .next("raise calls in agents.toml")
+                .untouched()
+            };
+            for call in ready {
+                self.ended_call(super::calls::outcome(&call.intent, Err(error()), 0))?;
+            }
+            return Ok(());
+        }
+        let mut under_way = JoinSet::new();
+        for call in ready {
+            let (door, events) = (Arc::clone(&self.binding.door), Arc::clone(&self.binding.events));
+            under_way.spawn(call.made(door, events));
+        }
+        let mut looks = interval(LOOK);
+        looks.tick().await;
+        let mut ended = VecDeque::new();
+        while !under_way.is_empty() || !ended.is_empty() {
+            if let Some(outcome) = ended.pop_front() {
+                self.ended_call(outcome)?;
+                continue;
+            }
+            tokio::select! {
+                biased;
+                Some(done) = under_way.join_next() => match done {
+                    Ok(outcome) => ended.push_back(outcome),
+                    // A call that panicked has no outcome of its own: it is judged as cut off.
+                    Err(_) => break,
+                },
+                _ = looks.tick() => {
+                    self.catch_up()?;
+                    if self.session.cancel.is_some() {
+                        break;
+                    }
+                }
+            }
+        }
+        under_way.shutdown().await;
+        // What has no outcome now was ended from outside.
+        let left: Vec<CallIntent> = self.session.in_flight.values().cloned().collect();
+        for intent in left {
+            self.ended_call(cut_off(&intent))?;
+        }
+        Ok(())
+    }
+
+    /// Writes the outcome of a call.
+    fn ended_call(&mut self, outcome: WorkOutcome) -> Driven<()> {
+        self.journal.append(&SessionEntry::Outcome(outcome))?;
+        self.catch_up()
+    }
+}
+
+fn gone(tool: &str) -> OperatorError {
+    OperatorError::new(OperatorCode::Io, format!("the tool {tool} is not there any more"))
+        .next("jig mcp tools")
+        .untouched()
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,16 @@
+//! A session: what its journal amounts to, and the driver that carries it on.
+//!
+//! The fold uses the same tables of transitions as the driver, so a journal that the machines could not
+//! have written is refused and not repaired.
+
+mod calls;
+mod drive;
+mod fold;
+mod work;
+
+pub use drive::{DriveSessionError, SessionBinding, SessionFiles, SessionWatcher, drive};
+pub use fold::{CallRecord, Confirmation, Session, SessionFoldError};
+pub(crate) use work::exit_code;
+
+#[cfg(test)]
+mod tests;

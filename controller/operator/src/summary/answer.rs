@@ -1,0 +1,257 @@
+//! The answer to a question, out of what the tools have said. A field that is missing leaves out its line.
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::text_of;
+use crate::grammar::{RequestQuestion, SinceWord, UserRequest};
+use crate::planner::history;
+use crate::session::Session;
+use crate::tools::ToolResult;
+
+/// Most items of a listing.
+const MAX_ITEMS: usize = 20;
+
+/// Answers a question; nothing for a request that acts.
+pub(super) fn answer(session: &Session, request: &UserRequest) -> Vec<String> {
+    let UserRequest::Ask { question } = request else { return Vec::new() };
+    use RequestQuestion as Q;
+    let result = |tool: &str| result_of(session, tool);
+    let mut lines = Vec::new();
+    match question {
+        Q::WhyRun { .. } => explained(session, &mut lines),
+        Q::WhyTest { test, board, since } => {
+            turned(session, test, board.as_deref(), *since, &mut lines);
+        }
+        Q::Bisect { test, board } => turned(session, test, board.as_deref(), None, &mut lines),
+        Q::Compare { .. } => compared(session, &mut lines),
+        Q::Boards { board, free } => {
+            let Some(found) = result("places") else { return lines };
+            boards(session, found, board.as_deref(), *free, &mut lines);
+        }
+        Q::Health { .. } => {
+            for place in items(result("health"), "places") {
+                let name = text_of(place, "/place").unwrap_or_default();
+                let state = text_of(place, "/state").or_else(|| text_of(place, "/health/state"));
+                let why = text_of(place, "/why").or_else(|| text_of(place, "/health/why"));
+                let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+                lines.push(format!("{name} is {}{why}", state.unwrap_or_else(|| "unknown".into())));
+            }
+        }
+        Q::Runs { since, .. } => {
+            let since = moment(session, *since);
+            for run in items(result("runs_list"), "runs") {
+                let started = text_of(run, "/started").unwrap_or_default();
+                let at: Option<Timestamp> = started.parse().ok();
+                if since.is_none_or(|since| at.is_some_and(|at| at >= since)) {
+                    lines.push(run_line(run));
+                }
+            }
+            if lines.is_empty() {
+                lines.push("no runs".to_owned());
+            }
+        }
+        Q::Run { .. } => {
+            let Some(found) = result("runs_show") else { return lines };
+            let record = found.data.get("record").unwrap_or(&found.data);
+            let word = |at: &str| text_of(record, at);
+            if let (Some(id), Some(summary)) = (word("/id"), word("/verdict/summary")) {
+                let kind = word("/verdict/kind").unwrap_or_default();
+                lines.push(format!("{id}: {kind}: {summary}"));
+            }
+            lines.extend(word("/verdict/cause").map(|cause| format!("cause: {cause}")));
+        }
+        Q::Console { .. } => {
+            let Some(found) = result("console") else { return lines };
+            let text = found.text.clone().or_else(|| text_of(&found.data, "/text"));
+            let text = text.unwrap_or_default();
+            let all: Vec<&str> = text.lines().collect();
+            let from = all.len().saturating_sub(MAX_ITEMS);
+            lines.extend(all[from..].iter().map(|line| (*line).to_owned()));
+            if lines.is_empty() {
+                lines.push("the console printed nothing of late".to_owned());
+            }
+        }
+        Q::Knowledge { .. } => {
+            known(session, &mut lines);
+            if lines.is_empty() {
+                lines.push("nothing is known of it".to_owned());
+            }
+        }
+    }
+    lines
+}
+
+/// Returns the last result of a step that called a tool.
+fn result_of<'s>(session: &'s Session, tool: &str) -> Option<&'s ToolResult> {
+    let calls = session.calls.iter().rev();
+    let of_step =
+        |record: &&crate::session::CallRecord| record.step.is_some() && record.call.name == tool;
+    calls.filter(of_step).find_map(|record| record.result.as_ref().ok())
+}
+
+fn items<'r>(result: Option<&'r ToolResult>, name: &str) -> impl Iterator<Item = &'r Value> {
+    let list = result.and_then(|result| match &result.data {
+        Value::Array(items) => Some(items),
+        data => data.get(name).and_then(Value::as_array),
+    });
+    list.into_iter().flatten().take(MAX_ITEMS)
+}
+
+fn moment(session: &Session, since: Option<SinceWord>) -> Option<Timestamp> {
+    since.map(|since| since.moment(session.context.now))
+}
+
+fn run_line(run: &Value) -> String {
+    let word = |at: &str| text_of(run, at).unwrap_or_default();
+    let summary = word("/summary");
+    let about = if summary.is_empty() { word("/state") } else { summary };
+    format!("{} {} on {}: {about}", word("/id"), word("/verdict"), word("/place"))
+}
+
+fn explained(session: &Session, lines: &mut Vec<String>) {
+    let Some(found) = result_of(session, "explain") else { return };
+    let data = &found.data;
+    let word = |at: &str| text_of(data, at);
+    if let (Some(run), Some(summary)) = (word("/run"), word("/summary")) {
+        lines.push(format!("{run}: {summary}"));
+    }
+    if let Some(cause) = word("/cause") {
+        let blame = match word("/blame").as_deref() {
+            Some("lab") => "; the rig is to blame, this says nothing about the target".to_owned(),
+            Some(blame) => format!("; the {blame} is to blame"),
+            None => String::new(),
+        };
+        lines.push(format!("cause: {cause}{blame}"));
+    }
+    lines.extend(word("/first_bad_line").map(|line| format!("first bad line: {line}")));
+    for evidence in data.get("evidence").and_then(Value::as_array).into_iter().flatten().take(3) {
+        let file = text_of(evidence, "/file").unwrap_or_default();
+        let range = text_of(evidence, "/start").zip(text_of(evidence, "/end"));
+        let range = range.map(|(start, end)| format!(" @{start}..{end}")).unwrap_or_default();
+        lines.push(format!("evidence: {file}{range}"));
+    }
+    let alike = data.get("same_signature").and_then(Value::as_array).map_or(0, Vec::len);
+    if let Some(seen) = word("/earlier_runs") {
+        lines.push(format!("it failed the same way in {alike} of {seen} earlier runs there"));
+    }
+    lines.extend(word("/last_pass").map(|run| format!("the last pass there: {run}")));
+    known(session, lines);
+}
+
+fn known(session: &Session, lines: &mut Vec<String>) {
+    let found = result_of(session, "knowledge_search");
+    for name in ["results", "hits", "answers", "units"] {
+        for unit in items(found, name).take(3) {
+            let title = ["/title", "/unit/title", "/unit/content/title", "/summary", "/text"];
+            let title = title.iter().find_map(|at| text_of(unit, at));
+            let id = ["/id", "/unit/id"].iter().find_map(|at| text_of(unit, at));
+            let shown = id.map(|id| format!(" (jig kb show {id})")).unwrap_or_default();
+            lines.extend(title.map(|title| format!("known: {title}{shown}")));
+        }
+        if matches!(found.map(|found| &found.data), Some(Value::Array(_))) {
+            break;
+        }
+    }
+}
+
+fn turned(
+    session: &Session,
+    test: &str,
+    board: Option<&str>,
+    since: Option<SinceWord>,
+    lines: &mut Vec<String>,
+) {
+    let place = board.map(|name| {
+        let answered = session.answers.get(&format!("board:{name}"));
+        let name = answered.map_or(name, |answer| answer.trim());
+        session.context.places_of(name).first().map_or(name, |place| *place)
+    });
+    let at = moment(session, since);
+    let found = history(&session.context.runs, test, place, at);
+    let of = place.map_or_else(String::new, |place| format!(" on {place}"));
+    let Some(newest) = found.newest_failure else {
+        let looked = found.looked_at;
+        let within = at.map_or_else(String::new, |at| format!(" since {at}"));
+        lines.push(format!(
+            "no run of {test}{of} failed{within}; {looked} runs of it were looked at"
+        ));
+        return;
+    };
+    if let Some(first) = found.first_failure {
+        lines.push(format!("{test} fails{of} since {} ({})", first.id, first.started));
+    }
+    lines.push(match found.last_pass {
+        Some(pass) => format!("it passed last in {} ({})", pass.id, pass.started),
+        None => "no earlier pass of it is recorded".to_owned(),
+    });
+    lines.push(format!("the newest failure: {}", newest.id));
+    explained(session, lines);
+    compared(session, lines);
+}
+
+fn compared(session: &Session, lines: &mut Vec<String>) {
+    let Some(found) = result_of(session, "runs_compare") else { return };
+    let data = &found.data;
+    let names = [
+        ("new_failures", "fails now"),
+        ("regressions", "fails now"),
+        ("failed", "fails now"),
+        ("fixed", "passes now"),
+        ("still_failing", "fails in both"),
+        ("added", "only in the later run"),
+        ("removed", "only in the earlier run"),
+        ("missing", "only in the earlier run"),
+    ];
+    let before = lines.len();
+    for (field, words) in names {
+        let list = data.get(field).and_then(Value::as_array).into_iter().flatten();
+        for case in list.take(MAX_ITEMS) {
+            let name = case.as_str().map(str::to_owned).or_else(|| text_of(case, "/name"));
+            lines.extend(name.map(|name| format!("{words}: {name}")));
+        }
+    }
+    for case in data.get("changes").and_then(Value::as_array).into_iter().flatten().take(MAX_ITEMS)
+    {
+        let word = |at: &str| text_of(case, at).unwrap_or_default();
+        lines.push(format!("{}: {} -> {}", word("/name"), word("/before"), word("/after")));
+    }
+    if lines.len() == before {
+        lines.push("their tests do not differ".to_owned());
+    }
+}
+
+fn boards(
+    session: &Session,
+    found: &ToolResult,
+    wanted: Option<&str>,
+    free: bool,
+    lines: &mut Vec<String>,
+) {
+    let mut context = session.context.clone();
+    context.learn_users(&found.data);
+    let wanted = wanted.map(|name| {
+        let answered = session.answers.get(&format!("board:{name}"));
+        answered.map_or(name, |answer| answer.trim())
+    });
+    let places: Vec<&str> = match wanted {
+        Some(name) => context.places_of(name),
+        None => context.boards.keys().map(String::as_str).collect(),
+    };
+    for place in places {
+        let board = &context.boards[place];
+        let is_free = context.is_free(place);
+        if free && !is_free {
+            continue;
+        }
+        let user = board.used_by.as_ref().map(|user| format!("used by {user}"));
+        let ill =
+            board.health.as_ref().filter(|_| !is_free).map(|health| format!("it is {health}"));
+        let state = user.or(ill).unwrap_or_else(|| "free".to_owned());
+        lines.push(format!("{place} ({}): {state}", board.kind));
+    }
+    lines.truncate(2 * MAX_ITEMS);
+    if lines.is_empty() {
+        lines.push("no board of these is free".to_owned());
+    }
+}

@@ -1,0 +1,179 @@
+//! The summary of a session: what was done, why, how it was verified, what is at risk, how to undo it. Pure.
+//!
+//! Every line rests on a row of the journal. What targets and files said is quoted and never followed.
+
+mod answer;
+
+use jig_model::{RunId, VerdictKind, exit};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::journal::BlockReason;
+use crate::plan::{RiskLevel, Step, StepStatus, VerificationMode};
+use crate::session::{CallRecord, Session};
+
+/// Most lines of a part.
+const MAX_LINES: usize = 40;
+
+/// What a session came to.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SessionSummary {
+    /// The answer to a question; may quote hostile text.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub answer: Vec<String>,
+    /// What was done, a line a step.
+    pub done: Vec<String>,
+    /// Why it was done.
+    pub why: String,
+    /// How it was verified, and what that showed.
+    pub verified: String,
+    /// What is at risk now.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub risks: Vec<String>,
+    /// How to undo it by hand.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undo: Vec<String>,
+    /// What kept the session from its goal, with the class of the error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocked: Option<String>,
+    /// What to do by hand.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub next: Vec<String>,
+    /// The runs that were made.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub runs: Vec<RunId>,
+    /// The exit code: the gravest of the verdicts of the runs, and of what ended the session.
+    pub exit_code: u8,
+    /// Connects all records of the session.
+    pub trace_id: String,
+}
+
+/// Sums up a session.
+pub fn summarize(session: &Session) -> SessionSummary {
+    let exit_code = crate::session::exit_code(session);
+    let mut summary = SessionSummary {
+        why: session.charter.text.chars().take(500).collect(),
+        verified: verification(session),
+        exit_code,
+        trace_id: session.charter.trace_id.clone(),
+        ..SessionSummary::default()
+    };
+    if let (true, Some(request)) = (session.cancel.is_none(), &session.request) {
+        summary.answer = answer::answer(session, request);
+    }
+    let mut ran = false;
+    for step in session.plan.iter().flat_map(|plan| &plan.steps) {
+        let number: u32 = step.step_id.parse().unwrap_or_default();
+        summary.done.push(step_line(step, session.last_call_of(number)));
+        let begun = session.last_call_of(number).is_some();
+        ran |= begun;
+        if begun && !step.rollback_hint.is_empty() {
+            push_new(&mut summary.undo, step.rollback_hint.clone());
+        }
+    }
+    if !ran && session.charter.plan_only {
+        summary.done.clear();
+    }
+    for record in &session.calls {
+        let makes_run = matches!(record.call.name.as_str(), "run" | "test" | "recover");
+        let run = record.result.as_ref().ok().and_then(|result| result.run.clone());
+        summary.runs.extend(run.filter(|run| makes_run && !summary.runs.contains(run)));
+    }
+    let risk = session.plan.as_ref().map(|plan| plan.risk_level);
+    if let Some(level @ (RiskLevel::Medium | RiskLevel::High)) = risk.filter(|_| ran) {
+        summary.risks.push(format!("risk level {level}: boards were changed"));
+    }
+    summary.risks.extend(session.remarks.iter().cloned());
+    let reason = session.blocked.as_ref();
+    summary.blocked = reason.and_then(blocked);
+    summary.next.extend(reason.and_then(|reason| match reason {
+        BlockReason::Failed { error } => Some(error.next.clone()),
+        BlockReason::Refused | BlockReason::Unanswered | BlockReason::Cancelled { .. } => {
+            Some("ask again".to_owned())
+        }
+        BlockReason::PlanOnly => None,
+    }));
+    if exit_code == exit::FAIL || exit_code == exit::FLAKY {
+        for run in summary.runs.iter().rev().take(3) {
+            push_new(&mut summary.next, format!("jig runs log {run}"));
+        }
+    }
+    for lines in [
+        &mut summary.answer,
+        &mut summary.done,
+        &mut summary.risks,
+        &mut summary.undo,
+        &mut summary.next,
+    ] {
+        lines.truncate(MAX_LINES);
+    }
+    summary
+}
+
+fn push_new(lines: &mut Vec<String>, line: String) {
+    if !lines.contains(&line) {
+        lines.push(line);
+    }
+}
+
+fn blocked(reason: &BlockReason) -> Option<String> {
+    match reason {
+        BlockReason::Failed { error } => Some(error.to_string()),
+        BlockReason::Refused => {
+            Some("what was shown was refused; nothing of it was done".to_owned())
+        }
+        BlockReason::Unanswered => {
+            Some("no confirmation came in time; nothing that needs one was done".to_owned())
+        }
+        BlockReason::Cancelled { why } => Some(format!("cancelled: {why}")),
+        BlockReason::PlanOnly => None,
+    }
+}
+
+fn step_line(step: &Step, record: Option<&CallRecord>) -> String {
+    let title = &step.title;
+    let came_to = match (step.status, record.map(|record| &record.result)) {
+        (StepStatus::Pending, _) => "not reached".to_owned(),
+        (StepStatus::Skipped, None) => "left out".to_owned(),
+        (_, Some(Err(error))) => format!("failed: {error}"),
+        (_, Some(Ok(result))) => match (result.verdict, &result.run, result.exit_code) {
+            (Some(verdict), Some(run), _) => format!("{verdict} ({run})"),
+            (Some(verdict), None, _) => verdict.to_string(),
+            (None, _, Some(code)) if code != exit::PASS => format!("ended with exit code {code}"),
+            _ => "done".to_owned(),
+        },
+        (status, None) => status.to_string(),
+    };
+    format!("{title}: {came_to}")
+}
+
+fn verification(session: &Session) -> String {
+    let Some(plan) = &session.plan else { return "nothing was done".to_owned() };
+    let policy = &plan.verification;
+    let judged = session.deciding_calls();
+    let verdicts: Vec<VerdictKind> = judged
+        .iter()
+        .filter_map(|record| record.result.as_ref().ok().and_then(|result| result.verdict))
+        .collect();
+    let passed = verdicts.iter().filter(|verdict| **verdict == VerdictKind::Pass).count();
+    match (policy.mode, session.verified) {
+        (VerificationMode::None, _) => "nothing to verify".to_owned(),
+        (mode, true) if verdicts.is_empty() => format!("verified by {mode}: passed"),
+        (mode, true) => format!("verified by {mode}: {passed} of {} runs passed", verdicts.len()),
+        (mode, false) if verdicts.is_empty() => format!("not verified by {mode}"),
+        (mode, false) => {
+            format!("not verified by {mode}: {passed} of {} runs passed", verdicts.len())
+        }
+    }
+}
+
+/// Returns a field of some data as short text.
+fn text_of(data: &Value, pointer: &str) -> Option<String> {
+    match data.pointer(pointer)? {
+        Value::String(text) if !text.is_empty() => Some(text.chars().take(300).collect()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Bool(flag) => Some(flag.to_string()),
+        _ => None,
+    }
+}
