@@ -197,8 +197,8 @@ fn nothing_is_touched_that_was_not_allowed() {
     refused(agent.call("erase", &json!({ "place": "microbit" })), &["E_POLICY_DENIED"]);
     refused(agent.call("flsh", &json!({})), &["E_INVALID_ARGS", "did you mean `flash`?"]);
     refused(
-        agent.call("runs_show", &json!({ "rnu": "last" })),
-        &["at /rnu", "did you mean `run`?"],
+        agent.call("runs_show", &json!({ "runn": "last" })),
+        &["at /runn", "did you mean `run`?"],
     );
     agent.close().says(0, &[]);
 
@@ -389,7 +389,7 @@ fn a_place_that_another_user_has_is_a_conflict() {
     let workshop = Workshop::new();
     let rig = workshop.write("rig.toml", RULED);
     let rig = rig.to_str().unwrap();
-    workshop.run(["--rig", rig, "lease", "acquire", "bench-1", "--by-id"]).says(0, &[]);
+    workshop.run(["--rig", rig, "lease", "acquire", "-b", "bench-1", "--by-id"]).says(0, &[]);
     let mut agent = Agent::of(&workshop, &["--rig", rig, "--allow", "use"]);
     let image = elf("microbit", "unity-pass");
     let refusal = agent.call("run", &json!({ "place": "bench-1", "image": image }));
@@ -407,11 +407,46 @@ fn people_see_and_call_the_same_tools() {
     assert!(tools.len() > 30, "{listed}");
     workshop.run(["mcp", "tools"]).says(0, &[]);
     workshop.run(["mcp", "tools", "run"]).says(0, &[]);
-    workshop.run(["mcp", "tools", "rnu"]).says(2, &["did you mean `run`?"]);
+    workshop.run(["mcp", "tools", "runn"]).says(2, &["did you mean `run`?"]);
     let called = workshop.run(["mcp", "call", "boards"]).says(0, &[]).json().unwrap();
     assert!(called["data"]["profiles"].is_array(), "{called}");
     workshop.run(["mcp", "call", "boards", "{"]).says(2, &["no JSON"]);
     workshop.run(["mcp", "call", "reset", "{\"place\":\"x\"}"]).says(2, &["E_POLICY_DENIED"]);
+}
+
+#[test]
+fn tools_of_another_server_are_listed_and_called_and_one_that_fails_hides_none() {
+    let workshop = Workshop::new();
+    let jig = env!("CARGO_BIN_EXE_jig");
+    workshop.write(
+        "agents.toml",
+        format!(
+            "version = 1\n[mcp.other]\ncommand = [{jig:?}, \"mcp\", \"serve\"]\ntrust = [\"boards\"]\n\
+             [mcp.dead]\ncommand = [\"false\"]\n"
+        ),
+    );
+    let listed = workshop.run(["--json", "mcp", "tools"]);
+    listed.says(0, &["MCP server dead"]);
+    let listed: Value = serde_json::from_str(&listed.out()).unwrap();
+    let of = |name: &str| {
+        let tools = listed["tools"].as_array().unwrap();
+        tools.iter().find(|tool| tool["name"] == name).unwrap_or_else(|| panic!("{name}")).clone()
+    };
+    assert_eq!(of("boards")["server"], Value::Null);
+    assert_eq!(
+        (&of("other__boards")["server"], &of("other__boards")["danger"]),
+        (&json!("other"), &json!("none"))
+    );
+    assert_eq!(of("other__places")["danger"], "host");
+    let called = workshop.run(["mcp", "call", "other__boards"]).says(0, &[]).json().unwrap();
+    assert!(called["data"]["data"]["profiles"].is_array(), "{called}");
+    workshop.run(["mcp", "call", "other__bords"]).says(2, &["did you mean `other__boards`?"]);
+    workshop.run(["mcp", "call", "dead__x"]).says(75, &["MCP server dead"]);
+    workshop.nothing_lives(DEADLINE).unwrap();
+    workshop.write("agents.toml", "version = 1\n[mcp.x]\ncommand = []\n");
+    workshop.run(["mcp", "tools"]).says(3, &["[mcp.x]", "names no program"]);
+    workshop.write("agents.toml", "version = 1\n[mcp.x]\ncommand = [\"a\"]\ntrusts = []\n");
+    workshop.run(["mcp", "tools"]).says(3, &["[mcp.x]", "trusts"]);
 }
 
 /// The guide has a row for each tool, and no other.
