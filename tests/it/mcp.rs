@@ -393,7 +393,7 @@ fn a_place_that_another_user_has_is_a_conflict() {
     let mut agent = Agent::of(&workshop, &["--rig", rig, "--allow", "use"]);
     let image = elf("microbit", "unity-pass");
     let refusal = agent.call("run", &json!({ "place": "bench-1", "image": image }));
-    refused(refusal, &["E_CONFLICT", "bench-1", "next: "]);
+    refused(refusal, &["E_CONFLICT", "queue", "jig lease ls"]);
     let leases = agent.call("leases", &json!({})).unwrap();
     assert!(leases.to_string().contains("bench-1"), "{leases}");
     agent.close().says(0, &[]);
