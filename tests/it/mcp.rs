@@ -90,18 +90,16 @@ impl Agent {
     }
 
     /// Begins a run that does not end by itself, and returns its call when the board runs.
-    fn hang(&mut self, board: &str) -> u64 {
+    fn hang(&mut self, rig: &Workshop, board: &str) -> u64 {
         let params = json!({ "name": "run", "_meta": { "progressToken": "p" }, "arguments": {
             "place": board, "image": elf("microbit", "hang-in-test"), "timeout_s": 600,
             "until": "never printed" } });
         let call = self.begin("tools/call", &params);
-        loop {
-            let told = self.next();
-            assert_eq!(told["method"], "notifications/progress", "{told}");
-            if told["params"]["message"].as_str().unwrap().contains("boot") {
-                return call;
-            }
-        }
+        let told = self.next();
+        assert_eq!(told["method"], "notifications/progress", "{told}");
+        assert_eq!(told["params"]["progressToken"], "p", "{told}");
+        until("a board that runs", || (!rig.emulators().is_empty()).then_some(()));
+        call
     }
 
     fn close(mut self) -> Ran {
@@ -199,8 +197,8 @@ fn nothing_is_touched_that_was_not_allowed() {
     refused(agent.call("erase", &json!({ "place": "microbit" })), &["E_POLICY_DENIED"]);
     refused(agent.call("flsh", &json!({})), &["E_INVALID_ARGS", "did you mean `flash`?"]);
     refused(
-        agent.call("runs_show", &json!({ "rnu": "last" })),
-        &["at /rnu", "did you mean `run`?"],
+        agent.call("runs_show", &json!({ "runn": "last" })),
+        &["at /runn", "did you mean `run`?"],
     );
     agent.close().says(0, &[]);
 
@@ -237,7 +235,7 @@ fn a_cancelled_call_and_a_client_that_goes_leave_nothing() {
     let _slot = Slot::take();
     let workshop = Workshop::new();
     let mut agent = Agent::of(&workshop, &["--allow", "use"]);
-    let call = agent.hang("microbit");
+    let call = agent.hang(&workshop, "microbit");
     agent.send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled",
         "params": { "requestId": call } }));
     until("the end of the board", || workshop.emulators().is_empty().then_some(()));
@@ -250,7 +248,7 @@ fn a_cancelled_call_and_a_client_that_goes_leave_nothing() {
     assert_eq!(shown["verdict"], "cancelled", "{shown}");
 
     // A client that closes its end in mid-run.
-    agent.hang("microbit");
+    agent.hang(&workshop, "microbit");
     agent.close().says(0, &[]);
     workshop.nothing_lives(DEADLINE).unwrap();
     let shown = workshop.run(["--json", "runs", "show", "last"]).json().unwrap();
@@ -259,7 +257,7 @@ fn a_cancelled_call_and_a_client_that_goes_leave_nothing() {
     // A signal, and a server that is killed.
     for (signal, state) in [(Signal::SIGTERM, "ended"), (Signal::SIGKILL, "killed")] {
         let mut agent = Agent::of(&workshop, &["--allow", "use"]);
-        agent.hang("microbit");
+        agent.hang(&workshop, "microbit");
         agent.server.signal(signal);
         let Agent { server, .. } = agent;
         server.finish();
@@ -307,10 +305,9 @@ fn an_agent_under_a_name_sees_and_uses_what_the_rules_let_it() {
     refused(agent.call("flash", &on("bench-1")), &["ci", "flash"]);
     let passed = agent.call("run", &on("bench-1")).unwrap();
     assert_eq!(passed["verdict"], "pass", "{passed}");
-    let audit = agent.call("audit", &json!({}));
-    agent.close().says(0, &[]);
     // The log of what was asked is for those who administer the rig.
-    drop(audit);
+    refused(agent.call("audit", &json!({})), &["next: "]);
+    agent.close().says(0, &[]);
     let noted = workshop.run(["--rig", rig, "audit", "--json"]).out();
     assert!(noted.lines().any(|line| line.contains("\"ci\"")), "{noted}");
     workshop.nothing_lives(DEADLINE).unwrap();
@@ -349,9 +346,8 @@ fn the_rig_of_another_host_has_the_same_tools() {
     }
     // What is known lies at the other host.
     refused(agent.call("knowledge_search", &json!({ "question": "x" })), &["elsewhere"]);
-    agent.hang("microbit");
+    agent.hang(&hosts.rig, "microbit");
     agent.close().says(0, &[]);
-    hosts.rig.nothing_lives(DEADLINE).err();
     until("the end of the board", || hosts.rig.emulators().is_empty().then_some(()));
     let shown = hosts.rig.run(["--json", "runs", "show", "last"]).json().unwrap();
     assert_eq!(shown["state"], "ended", "{shown}");
@@ -393,11 +389,11 @@ fn a_place_that_another_user_has_is_a_conflict() {
     let workshop = Workshop::new();
     let rig = workshop.write("rig.toml", RULED);
     let rig = rig.to_str().unwrap();
-    workshop.run(["--rig", rig, "lease", "acquire", "bench-1", "--by-id"]).says(0, &[]);
+    workshop.run(["--rig", rig, "lease", "acquire", "-b", "bench-1", "--by-id"]).says(0, &[]);
     let mut agent = Agent::of(&workshop, &["--rig", rig, "--allow", "use"]);
     let image = elf("microbit", "unity-pass");
     let refusal = agent.call("run", &json!({ "place": "bench-1", "image": image }));
-    refused(refusal, &["E_CONFLICT", "bench-1", "next: "]);
+    refused(refusal, &["E_CONFLICT", "queue", "jig lease ls"]);
     let leases = agent.call("leases", &json!({})).unwrap();
     assert!(leases.to_string().contains("bench-1"), "{leases}");
     agent.close().says(0, &[]);
@@ -411,11 +407,46 @@ fn people_see_and_call_the_same_tools() {
     assert!(tools.len() > 30, "{listed}");
     workshop.run(["mcp", "tools"]).says(0, &[]);
     workshop.run(["mcp", "tools", "run"]).says(0, &[]);
-    workshop.run(["mcp", "tools", "rnu"]).says(2, &["did you mean `run`?"]);
+    workshop.run(["mcp", "tools", "runn"]).says(2, &["did you mean `run`?"]);
     let called = workshop.run(["mcp", "call", "boards"]).says(0, &[]).json().unwrap();
     assert!(called["data"]["profiles"].is_array(), "{called}");
     workshop.run(["mcp", "call", "boards", "{"]).says(2, &["no JSON"]);
     workshop.run(["mcp", "call", "reset", "{\"place\":\"x\"}"]).says(2, &["E_POLICY_DENIED"]);
+}
+
+#[test]
+fn tools_of_another_server_are_listed_and_called_and_one_that_fails_hides_none() {
+    let workshop = Workshop::new();
+    let jig = env!("CARGO_BIN_EXE_jig");
+    workshop.write(
+        "agents.toml",
+        format!(
+            "version = 1\n[mcp.other]\ncommand = [{jig:?}, \"mcp\", \"serve\"]\ntrust = [\"boards\"]\n\
+             [mcp.dead]\ncommand = [\"false\"]\n"
+        ),
+    );
+    let listed = workshop.run(["--json", "mcp", "tools"]);
+    listed.says(0, &["MCP server dead"]);
+    let listed: Value = serde_json::from_str(&listed.out()).unwrap();
+    let of = |name: &str| {
+        let tools = listed["tools"].as_array().unwrap();
+        tools.iter().find(|tool| tool["name"] == name).unwrap_or_else(|| panic!("{name}")).clone()
+    };
+    assert_eq!(of("boards")["server"], Value::Null);
+    assert_eq!(
+        (&of("other__boards")["server"], &of("other__boards")["danger"]),
+        (&json!("other"), &json!("none"))
+    );
+    assert_eq!(of("other__places")["danger"], "host");
+    let called = workshop.run(["mcp", "call", "other__boards"]).says(0, &[]).json().unwrap();
+    assert!(called["data"]["data"]["profiles"].is_array(), "{called}");
+    workshop.run(["mcp", "call", "other__bords"]).says(2, &["did you mean `other__boards`?"]);
+    workshop.run(["mcp", "call", "dead__x"]).says(75, &["MCP server dead"]);
+    workshop.nothing_lives(DEADLINE).unwrap();
+    workshop.write("agents.toml", "version = 1\n[mcp.x]\ncommand = []\n");
+    workshop.run(["mcp", "tools"]).says(3, &["[mcp.x]", "names no program"]);
+    workshop.write("agents.toml", "version = 1\n[mcp.x]\ncommand = [\"a\"]\ntrusts = []\n");
+    workshop.run(["mcp", "tools"]).says(3, &["[mcp.x]", "trusts"]);
 }
 
 /// The guide has a row for each tool, and no other.

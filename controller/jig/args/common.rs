@@ -7,8 +7,9 @@ use clap::{Args, ValueEnum, ValueHint};
 use jig_lab::{ChipAtProbe, LabConfig};
 pub(super) use jig_model::document::parse_duration as duration;
 use jig_model::document::{QuantityError, parse_size};
+use jig_model::identity::IdentityError;
 use jig_model::lease::RigUser;
-use jig_model::{Fault, Identity, LeaseId};
+use jig_model::{Fault, Identity, IdentityName, LeaseId};
 use jig_rig::identity::own_identity;
 
 use super::rig_name::RigName;
@@ -127,6 +128,12 @@ impl Common {
         }
         args
     }
+}
+
+/// Reads the name of a key. One of a user of this host would be taken for that user.
+pub(super) fn key_name(text: &str) -> Result<IdentityName, IdentityError> {
+    let name: IdentityName = text.parse()?;
+    if name.is_local() { Err(IdentityError::of(text)) } else { Ok(name) }
 }
 
 /// Names the user that this process runs as.

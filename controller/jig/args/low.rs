@@ -9,12 +9,11 @@ use clap::{
 };
 use clap_complete::Shell;
 use jig_lab::ChipAtProbe;
-use jig_model::identity::IdentityError;
 use jig_model::{BoardId, ChipName, IdentityName, PlaceName};
 
 use super::access::{AccessCommand, AuditArgs};
 use super::ask::{AskArgs, SessionsCommand};
-use super::common::{Common, size};
+use super::common::{Common, key_name, size};
 use super::console::ConsoleArgs;
 use super::exec::{CopyArgs, ExecArgs};
 use super::flashers::FlashersArgs;
@@ -240,12 +239,6 @@ pub(crate) struct RpcArgs {
     /// As whom the caller acts: in access rules, leases, records and the audit log; this user without it
     #[arg(long = "as", value_name = "NAME", value_parser = key_name)]
     pub(crate) identity: Option<IdentityName>,
-}
-
-/// Reads the name of a key. One of a user of this host would be taken for that user.
-pub(super) fn key_name(text: &str) -> Result<IdentityName, IdentityError> {
-    let name: IdentityName = text.parse()?;
-    if name.is_local() { Err(IdentityError::of(text)) } else { Ok(name) }
 }
 
 /// Arguments of `jig worker`.

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueHint};
 use jig_model::IdentityName;
 use jig_model::access::AccessRight;
 
-use super::low::key_name;
+use super::common::key_name;
 
 /// What to do with the Model Context Protocol.
 #[derive(Debug, Subcommand)]

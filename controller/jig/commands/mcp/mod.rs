@@ -3,6 +3,7 @@
 mod answers;
 mod calls;
 mod files;
+mod programs;
 mod tools;
 
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use jig_rig::identity::named;
 use tokio::io::{stdin, stdout};
 
 pub(crate) use self::calls::LabCalls;
+pub(crate) use self::programs::other_servers;
 use super::runtime::until_signalled;
 use crate::args::{Common, McpCommand, ToolPolicyArgs};
 use crate::failure::Failure;
@@ -23,7 +25,7 @@ use crate::render::Screen;
 pub(crate) fn mcp(common: &Common, screen: &Screen, command: McpCommand) -> Result<u8, Failure> {
     match command {
         McpCommand::Serve(args) => serve(common, &args.policy),
-        McpCommand::Tools(args) => tools::tools(screen, args.name.as_deref()),
+        McpCommand::Tools(args) => tools::tools(common, screen, args.name.as_deref()),
         McpCommand::Call(args) => tools::call(common, screen, &args),
     }
 }

@@ -5,11 +5,13 @@ use std::sync::Arc;
 use jig_model::command::{CommandEvent, EventSink};
 use jig_model::{Fault, exit};
 use jig_operator::error::OperatorError;
-use jig_operator::tools::{Tool, ToolCall, ToolDoor as _, rig_tools};
+use jig_operator::mcp::McpToolDoor;
+use jig_operator::tools::{Tool, ToolCall, ToolDoor, ToolList, rig_tools};
 use serde_json::{Value, json};
 
-use super::door;
+use super::{door, other_servers};
 use crate::args::{Common, McpCallArgs};
+use crate::commands::ask::agents_file;
 use crate::commands::rig::stopped;
 use crate::commands::runtime::until_signalled;
 use crate::failure::Failure;
@@ -18,9 +20,13 @@ use crate::render::{Screen, Style, TextTable, one_line};
 /// Lists the tools, or shows one.
 ///
 /// JSON: `{"tools":[{"name","description","right","danger","read_only","idempotent","destructive",
-/// "timeout_s","input_schema"}]}`.
-pub(super) fn tools(screen: &Screen, name: Option<&str>) -> Result<u8, Failure> {
-    let all = rig_tools();
+/// "timeout_s","server","input_schema"}]}`; `server` is null of a tool of the rig.
+pub(super) fn tools(common: &Common, screen: &Screen, name: Option<&str>) -> Result<u8, Failure> {
+    // One of the rig needs no other server.
+    let all = match name.filter(|name| rig_tools().find(name).is_some()) {
+        Some(_) => rig_tools(),
+        None => with_others(common, screen)?,
+    };
     let shown: Vec<&Tool> = match name {
         None => all.iter().collect(),
         Some(name) => match all.find(name) {
@@ -56,12 +62,35 @@ pub(super) fn tools(screen: &Screen, name: Option<&str>) -> Result<u8, Failure> 
     Ok(exit::PASS)
 }
 
+/// Lists the tools of the rig, and those of the servers in agents.toml. A server that fails is told and
+/// hides no other.
+fn with_others(common: &Common, screen: &Screen) -> Result<ToolList, Failure> {
+    let others = configured(common)?;
+    let failed = until_signalled(async |cancel| {
+        tokio::select! {
+            failed = others.learn() => Ok(failed),
+            () = cancel.cancelled() => Err(stopped()),
+        }
+    })?;
+    for error in failed.into_values() {
+        screen.failure_beside(&failure(error));
+    }
+    let tools = [rig_tools(), others.list()];
+    Ok(tools.iter().flat_map(|list| list.iter().cloned()).collect())
+}
+
+/// Binds the servers of agents.toml.
+fn configured(common: &Common) -> Result<McpToolDoor, Failure> {
+    other_servers("agents.toml", agents_file(common)?.mcp)
+}
+
 fn as_json(tool: &Tool) -> Value {
     json!({
         "name": tool.name,
         "description": tool.description,
         "right": tool.risk.right,
         "danger": tool.risk.danger,
+        "server": tool.server,
         "read_only": tool.risk.read_only,
         "idempotent": tool.risk.idempotent,
         "destructive": tool.risk.destructive,
@@ -85,7 +114,12 @@ pub(super) fn call(common: &Common, screen: &Screen, args: &McpCallArgs) -> Resu
         Failure::new(Fault::Usage, format!("the arguments are no JSON: {error}"))
             .help(format!("jig mcp tools {}", one_line(&args.name)))
     })?;
-    let (calls, door) = door(common, &args.policy)?;
+    let (calls, rig) = door(common, &args.policy)?;
+    // A person who names a tool of another server has confirmed the call by that.
+    let door: Arc<dyn ToolDoor> = match rig_tools().find(&args.name) {
+        None if args.name.contains("__") => Arc::new(configured(common)?),
+        _ => rig,
+    };
     let called = until_signalled(async |cancel| {
         let call = door.call(ToolCall::new(&args.name, arguments), Arc::new(Unheard));
         let called = tokio::select! {
