@@ -49,11 +49,12 @@ impl ExplainedFailure {
         json!({
             "run": record.id,
             "place": record.place,
+            "verdict": verdict.kind,
             "cause": verdict.cause,
             "blame": verdict.cause.fault(),
             "summary": verdict.summary,
             "signature": self.signature,
-            "first_bad_line": first_bad_line(verdict),
+            "first_bad_line": self.signature.as_ref().and_then(|_| first_bad_line(verdict)),
             "evidence": verdict.evidence,
             "earlier_runs": self.seen,
             "same_signature": self.alike,

@@ -132,6 +132,19 @@ impl ScriptedRig {
                 "same_signature": ["20261125-120000-aaaa"], "last_pass": "20261124-120000-aaaa",
                 "evidence": [{ "file": "consoles/1/uart0.raw", "start": 75, "end": 138 }],
             }),
+            (None, "runs_compare") => json!({
+                "before": { "run": call.arguments["before"], "summary": "2 tests passed" },
+                "after": { "run": call.arguments["after"], "summary": "1 of 2 tests failed" },
+                "changes": [
+                    { "name": "test_boot", "kind": "regression", "old": "pass", "new": "fail" },
+                    { "name": "test_new", "kind": "new", "old": null, "new": "pass" },
+                ],
+            }),
+            (None, "knowledge_search") => json!({ "hits": [{ "unit": {
+                "id": "k-0123456789ab",
+                "content": { "title": "the ring wraps late" },
+                "standing": { "status": "pending" },
+            } }] }),
             _ => json!({}),
         });
         if matches!(call.name.as_str(), "run" | "test") {

@@ -124,6 +124,10 @@ fn explained(session: &Session, lines: &mut Vec<String>) {
         };
         lines.push(format!("cause: {cause}{blame}"));
     }
+    if word("/verdict").as_deref() == Some("pass") {
+        lines.push("it did not fail".to_owned());
+        return;
+    }
     lines.extend(word("/first_bad_line").map(|line| format!("first bad line: {line}")));
     for evidence in data.get("evidence").and_then(Value::as_array).into_iter().flatten().take(3) {
         let file = text_of(evidence, "/file").unwrap_or_default();
@@ -140,18 +144,13 @@ fn explained(session: &Session, lines: &mut Vec<String>) {
 }
 
 fn known(session: &Session, lines: &mut Vec<String>) {
-    let found = result_of(session, "knowledge_search");
-    for name in ["results", "hits", "answers", "units"] {
-        for unit in items(found, name).take(3) {
-            let title = ["/title", "/unit/title", "/unit/content/title", "/summary", "/text"];
-            let title = title.iter().find_map(|at| text_of(unit, at));
-            let id = ["/id", "/unit/id"].iter().find_map(|at| text_of(unit, at));
-            let shown = id.map(|id| format!(" (jig kb show {id})")).unwrap_or_default();
-            lines.extend(title.map(|title| format!("known: {title}{shown}")));
-        }
-        if matches!(found.map(|found| &found.data), Some(Value::Array(_))) {
-            break;
-        }
+    for hit in items(result_of(session, "knowledge_search"), "hits").take(3) {
+        let word = |at: &str| text_of(hit, at);
+        let (Some(id), Some(title)) = (word("/unit/id"), word("/unit/content/title")) else {
+            continue;
+        };
+        let status = word("/unit/standing/status").unwrap_or_default();
+        lines.push(format!("known, {status}: {title} (jig kb show {id})"));
     }
 }
 
@@ -192,31 +191,23 @@ fn turned(
 
 fn compared(session: &Session, lines: &mut Vec<String>) {
     let Some(found) = result_of(session, "runs_compare") else { return };
-    let data = &found.data;
-    let names = [
-        ("new_failures", "fails now"),
-        ("regressions", "fails now"),
-        ("failed", "fails now"),
-        ("fixed", "passes now"),
-        ("still_failing", "fails in both"),
-        ("added", "only in the later run"),
-        ("removed", "only in the earlier run"),
-        ("missing", "only in the earlier run"),
-    ];
-    let before = lines.len();
-    for (field, words) in names {
-        let list = data.get(field).and_then(Value::as_array).into_iter().flatten();
-        for case in list.take(MAX_ITEMS) {
-            let name = case.as_str().map(str::to_owned).or_else(|| text_of(case, "/name"));
-            lines.extend(name.map(|name| format!("{words}: {name}")));
+    for run in ["before", "after"] {
+        let word = |at: &str| text_of(&found.data, &format!("/{run}/{at}"));
+        if let (Some(id), Some(summary)) = (word("run"), word("summary")) {
+            lines.push(format!("{run}: {id}: {summary}"));
         }
     }
-    for case in data.get("changes").and_then(Value::as_array).into_iter().flatten().take(MAX_ITEMS)
-    {
-        let word = |at: &str| text_of(case, at).unwrap_or_default();
-        lines.push(format!("{}: {} -> {}", word("/name"), word("/before"), word("/after")));
+    let Some(changes) = found.data.get("changes").and_then(Value::as_array) else {
+        lines.push("the answer does not tell how their tests differ".to_owned());
+        return;
+    };
+    for case in changes.iter().take(MAX_ITEMS) {
+        let word = |at: &str| text_of(case, at);
+        let name = word("/name").unwrap_or_default();
+        let status = |at: &str| word(at).unwrap_or_else(|| "not run".to_owned());
+        lines.push(format!("{name}: {} -> {}", status("/old"), status("/new")));
     }
-    if lines.len() == before {
+    if changes.is_empty() {
         lines.push("their tests do not differ".to_owned());
     }
 }
