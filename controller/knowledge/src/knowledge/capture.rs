@@ -46,7 +46,7 @@ impl Knowledge {
     /// The draft cannot be a unit, or neither store nor outbox took it.
     pub fn capture(&self, draft: Draft) -> Result<Captured, KnowledgeError> {
         let draft = draft.cleaned(&self.options.redactor)?;
-        match self.store.insert(&draft, Standing::NEW) {
+        match self.store.insert(&draft, Standing::NEW, self.options.clock.now()) {
             Ok(inserted) => Ok(Captured::Stored(inserted)),
             Err(error) if error.is_of_the_store() => queued(&self.outbox, &draft, error),
             Err(error) => Err(error),
@@ -81,7 +81,8 @@ impl Knowledge {
         draft: Draft,
         standing: Standing,
     ) -> Result<Inserted, KnowledgeError> {
-        self.store.insert(&draft.cleaned(&self.options.redactor)?, standing)
+        let draft = draft.cleaned(&self.options.redactor)?;
+        self.store.insert(&draft, standing, self.options.clock.now())
     }
 
     /// Stores many drafts, none of which repeats another one, in transactions of a thousand.
@@ -91,7 +92,8 @@ impl Knowledge {
     pub fn store_distinct(&self, drafts: Vec<Draft>) -> Result<(), KnowledgeError> {
         let clean = |draft: Draft| Ok(draft.cleaned(&self.options.redactor)?);
         let clean = drafts.into_iter().map(clean).collect::<Result<Vec<_>, KnowledgeError>>()?;
-        clean.chunks(1000).try_for_each(|part| self.store.insert_distinct(part))
+        let now = self.options.clock.now();
+        clean.chunks(1000).try_for_each(|part| self.store.insert_distinct(part, now))
     }
 
     /// Stores what is in the outbox. A draft that was stored before is counted once.
@@ -106,7 +108,7 @@ impl Knowledge {
                 report.damaged.push(item.path);
                 continue;
             };
-            self.store.insert(&draft, Standing::NEW)?;
+            self.store.insert(&draft, Standing::NEW, self.options.clock.now())?;
             self.outbox.remove(&item.path)?;
             report.stored += 1;
         }

@@ -363,6 +363,18 @@ fn what_is_unread_for_a_year_is_archived_and_found_on_demand() {
     assert_eq!(titles(&knowledge, &all).len(), 2);
 }
 
+#[test]
+fn what_is_stored_late_ages_from_its_storing_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = Arc::new(SetClock::default());
+    let knowledge = Knowledge::open(folder.path(), options(&clock)).unwrap();
+    let old = draft("power is unstable", "capacitor");
+    stored(&knowledge, Draft { at: Timestamp::UNIX_EPOCH, ..old });
+    assert_eq!(knowledge.reindex(&mut |_, _| {}).unwrap().archived, 0);
+    clock.seconds.store(366 * 86_400, Ordering::Relaxed);
+    assert_eq!(knowledge.reindex(&mut |_, _| {}).unwrap().archived, 1);
+}
+
 /// A model that answers by a table: each word of it has a direction, other texts the last one.
 #[derive(Clone)]
 struct Model {

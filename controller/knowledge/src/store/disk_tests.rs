@@ -64,7 +64,7 @@ fn second_half_on_a_full_disk() {
     let mut ids = Vec::new();
     let full = loop {
         let draft = draft(ids.len() as u64);
-        match knowledge.store().insert(&draft, Standing::NEW) {
+        match knowledge.store().insert(&draft, Standing::NEW, jiff::Timestamp::UNIX_EPOCH) {
             Ok(_) => ids.push(draft.id),
             Err(error) => break error,
         }

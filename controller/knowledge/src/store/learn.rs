@@ -400,8 +400,12 @@ impl Learning<'_> {
             }
             None => {
                 // Never by likeness: a patch that differs in one character is not the proven one.
-                let kept =
-                    within!(self.store.insert_into(self.change, &draft, Standing::NEW, false));
+                let kept = within!(self.store.insert_into(
+                    self.change,
+                    &draft,
+                    (Standing::NEW, draft.at),
+                    false
+                ));
                 let id = kept.id().clone();
                 if let Some((doc, mut unit)) = self.find(&id)?
                     && let Some(count) = *count

@@ -47,7 +47,7 @@ fn without_room_nothing_is_half_stored_and_what_was_stays() {
     store.with(|connection| limit(connection, pages + 20)).unwrap();
     let mut stored = 0;
     let full = loop {
-        match store.insert(&draft(stored), Standing::NEW) {
+        match store.insert(&draft(stored), Standing::NEW, Timestamp::UNIX_EPOCH) {
             Ok(_) => stored += 1,
             Err(error) => break error,
         }
@@ -59,7 +59,7 @@ fn without_room_nothing_is_half_stored_and_what_was_stays() {
     store.check().unwrap();
     assert_eq!(store.counts().unwrap().units, stored);
     store.with(|connection| limit(connection, i64::from(u32::MAX - 2))).unwrap();
-    store.insert(&draft(stored), Standing::NEW).unwrap();
+    store.insert(&draft(stored), Standing::NEW, Timestamp::UNIX_EPOCH).unwrap();
     assert_eq!(store.counts().unwrap().units, stored + 1);
 }
 
@@ -71,7 +71,7 @@ fn writer_that_is_killed() {
     let mut out = std::io::stdout().lock();
     for number in 0.. {
         let id = draft(number);
-        store.insert(&id, Standing::NEW).unwrap();
+        store.insert(&id, Standing::NEW, Timestamp::UNIX_EPOCH).unwrap();
         writeln!(out, "acknowledged {}", id.id).unwrap();
         out.flush().unwrap();
     }
@@ -99,7 +99,7 @@ fn the_journal_is_copied_beside_the_changes_and_its_file_stays_short() {
     let note = "INSERT INTO feedback (at_us, question, id, accepted) VALUES (1, ?1, 'k', 1)";
     for number in 0..40 {
         store.change(|change| Ok(Ok(change.execute(note, [&large])?))).unwrap();
-        store.insert(&draft(number), Standing::NEW).unwrap();
+        store.insert(&draft(number), Standing::NEW, Timestamp::UNIX_EPOCH).unwrap();
     }
     assert!(journal() <= 70 << 20, "{}", journal());
     drop(store);

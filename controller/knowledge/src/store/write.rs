@@ -79,7 +79,8 @@ impl LinkKind {
 }
 
 impl KnowledgeStore {
-    /// Stores a draft as a new unit, or counts it for the unit that it repeats. The draft is clean.
+    /// Stores a draft as a new unit, or counts it for the unit that it repeats. The draft is clean, and may
+    /// be older than its storing: a unit ages unread from `now` on.
     ///
     /// # Errors
     /// The store cannot be written; nothing is stored then.
@@ -87,8 +88,9 @@ impl KnowledgeStore {
         &self,
         draft: &Draft,
         standing: Standing,
+        now: Timestamp,
     ) -> Result<Inserted, KnowledgeError> {
-        self.change(|change| self.insert_into(change, draft, standing, true))
+        self.change(|change| self.insert_into(change, draft, (standing, now), true))
     }
 
     /// Stores drafts in one transaction: all of them, or none. None of them is taken for a repeat of
@@ -96,10 +98,14 @@ impl KnowledgeStore {
     ///
     /// # Errors
     /// The store cannot be written; nothing is stored then.
-    pub(crate) fn insert_distinct(&self, drafts: &[Draft]) -> Result<(), KnowledgeError> {
+    pub(crate) fn insert_distinct(
+        &self,
+        drafts: &[Draft],
+        now: Timestamp,
+    ) -> Result<(), KnowledgeError> {
         self.change(|change| {
             for draft in drafts {
-                if let Err(error) = self.insert_into(change, draft, Standing::NEW, false)? {
+                if let Err(error) = self.insert_into(change, draft, (Standing::NEW, now), false)? {
                     return Ok(Err(error));
                 }
             }
@@ -111,7 +117,7 @@ impl KnowledgeStore {
         &self,
         change: &Connection,
         draft: &Draft,
-        standing: Standing,
+        (standing, now): (Standing, Timestamp),
         compare: bool,
     ) -> rusqlite::Result<Result<Inserted, KnowledgeError>> {
         let prose = draft.content.prose();
@@ -147,13 +153,14 @@ impl KnowledgeStore {
         let insert =
             "INSERT INTO unit (id, seq, status, archived, signature, created_us, read_us, body)
             VALUES (:id, (SELECT ifnull(max(seq), 0) + 1 FROM unit), :status, :archived, :signature,
-                :at, :at, :body)";
+                :at, :now, :body)";
         change.prepare(insert)?.execute(named_params! {
             ":id": unit.id.as_str(),
             ":status": unit.standing.status.word(),
             ":archived": unit.standing.archived,
             ":signature": unit.metadata.signature,
             ":at": draft.at.as_microsecond(),
+            ":now": now.max(draft.at).as_microsecond(),
             ":body": body,
         })?;
         let doc = change.last_insert_rowid();
