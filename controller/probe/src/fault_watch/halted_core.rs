@@ -1,7 +1,7 @@
 //! Ways in which a core has halted for good though it is in no fault. Pure.
 //!
 //! # Design
-//! Besides the functions in which systems wait after a fatal error ([`crate::fatal_halt`]) two states
+//! Besides the functions in which systems wait after a fatal error ([`crate::fatal_halt`]) some states
 //! are known from which no program goes on as it was meant to:
 //!
 //! - *an interrupt whose handler is an endless loop*, as the start files of most vendors have it for each
@@ -9,7 +9,9 @@
 //! - *the handler of NMI*, which nothing interrupts: one that two looks find there does not return;
 //! - *a stack pointer that lies in no memory of the board*, behind a recursion without end. The bus of
 //!   some boards ignores such accesses, so that no fault is ever taken. On a Cortex-M, one without room
-//!   for the registers that an exception pushes is as bad.
+//!   for the registers that an exception pushes is as bad;
+//! - *a program counter that lies in no memory of the board*, behind a call of what is no function. The bus
+//!   of some boards answers there, too, and the core executes what it reads.
 //!
 //! None is proof: a program may end its tests in an interrupt, and a profile may not list all memory.
 //! So nothing passes with them, and nothing fails.
@@ -40,6 +42,8 @@ pub(super) enum HaltedCore {
     InNmi,
     /// With a stack pointer that lies in no memory of the board.
     StackOutside(u32),
+    /// With a program counter that lies in no memory of the board.
+    CodeOutside(u32),
 }
 
 impl HaltedCore {
@@ -61,19 +65,30 @@ impl HaltedCore {
         if exception == Some(NMI) {
             return Some(Self::InNmi);
         }
-        stack_outside(core, memory).map(Self::StackOutside)
+        // A function that has a name is one, wherever it lies.
+        let named = frames.first().is_some_and(|frame| frame.function.is_some());
+        let code = code_outside(core, memory).filter(|_| !named).map(Self::CodeOutside);
+        code.or_else(|| stack_outside(core, memory).map(Self::StackOutside))
     }
 
-    /// Tells whether it is the state of an earlier look. A stack without end has grown meanwhile.
+    /// Tells whether it is the state of an earlier look. A stack without end has grown meanwhile, and a
+    /// lost program counter has moved on.
     pub(super) fn is_still(&self, first: &Self) -> bool {
-        self == first || matches!((self, first), (Self::StackOutside(_), Self::StackOutside(_)))
+        let moved = matches!(
+            (self, first),
+            (Self::StackOutside(_), Self::StackOutside(_))
+                | (Self::CodeOutside(_), Self::CodeOutside(_))
+        );
+        self == first || moved
     }
 
     /// Returns what it proves.
     pub(super) fn proves(&self) -> Cause {
         match self {
             Self::Fatal(_) => Cause::GuestPanic,
-            Self::HandlerLoop(_) | Self::InNmi | Self::StackOutside(_) => Cause::Unconfirmed,
+            Self::HandlerLoop(_) | Self::InNmi | Self::StackOutside(_) | Self::CodeOutside(_) => {
+                Cause::Unconfirmed
+            }
         }
     }
 
@@ -89,15 +104,40 @@ impl HaltedCore {
                 "the stack pointer {at:#010x} lies in no memory of the profile, or leaves an interrupt \
                  no room in it (if the board has memory there, add it to `memory`)"
             ),
+            Self::CodeOutside(at) => format!(
+                "the program counter {at:#010x} lies in no memory of the profile (if the board has memory \
+                 there, add it to `memory`)"
+            ),
         }
     }
 }
 
+/// Tells whether the program counter or the stack pointer of a core lies in no memory.
+pub(super) fn has_left_memory(core: &CoreSnapshot, memory: &[MemoryRegion]) -> bool {
+    code_outside(core, memory).is_some() || stack_outside(core, memory).is_some()
+}
+
+/// Returns the program counter of a core if it lies in no memory.
+fn code_outside(core: &CoreSnapshot, memory: &[MemoryRegion]) -> Option<u32> {
+    if translates(core) || memory.is_empty() {
+        return None;
+    }
+    let pc = core.register("pc").and_then(|value| u32::try_from(value).ok())?;
+    let holds = |region: &MemoryRegion| {
+        u64::from(pc).checked_sub(region.start).is_some_and(|offset| offset < region.size)
+    };
+    (!memory.iter().any(holds)).then_some(pc)
+}
+
+/// Tells whether a core translates its addresses: then they say nothing.
+fn translates(core: &CoreSnapshot) -> bool {
+    core.register("satp").is_some_and(|satp| satp != 0)
+}
+
 /// Returns the stack pointer of a core if it lies in no memory, and not just behind one, or if an
 /// exception of a Cortex-M would push below that memory.
-pub(super) fn stack_outside(core: &CoreSnapshot, memory: &[MemoryRegion]) -> Option<u32> {
-    // Addresses of a core that translates them say nothing.
-    if core.register("satp").is_some_and(|satp| satp != 0) || memory.is_empty() {
+fn stack_outside(core: &CoreSnapshot, memory: &[MemoryRegion]) -> Option<u32> {
+    if translates(core) || memory.is_empty() {
         return None;
     }
     let stack = core.register("sp").and_then(|value| u32::try_from(value).ok())?;
@@ -185,6 +225,25 @@ mod tests {
         assert_eq!(stack_outside(&core(0x1fff_fff8, None), &[]), None);
         assert_eq!(stack_outside(&core(0x1fff_fff8, Some(1 << 31)), &memory), None);
         assert!(stack_outside(&core(0x1fff_fff8, Some(0)), &memory).is_some());
+    }
+
+    #[test]
+    fn a_program_counter_in_no_memory_is_told() {
+        let region =
+            MemoryRegion { name: "flash".into(), kind: MemoryKind::Flash, start: 0, size: 0x4000 };
+        let told = |pc: u32, satp, memory: &[MemoryRegion]| {
+            let mut core = core(0, satp);
+            let value = u128::from(pc);
+            core.registers.push(RegisterValue { name: "pc".into(), value, bits: 32 });
+            HaltedCore::of(&core, &[], None, memory)
+        };
+        let memory = [region];
+        assert_eq!(told(0x3ffe, None, &memory), None);
+        let lost = HaltedCore::CodeOutside(0x4141_4140);
+        assert_eq!(told(0x4141_4140, None, &memory), Some(lost.clone()));
+        assert!(HaltedCore::CodeOutside(0x4141_4142).is_still(&lost));
+        assert_eq!(told(0x4141_4140, Some(1), &memory), None);
+        assert_eq!(told(0x4141_4140, None, &[]), None);
     }
 
     #[test]

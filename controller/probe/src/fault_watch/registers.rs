@@ -6,7 +6,7 @@ use jig_model::post_mortem::{FaultSighting, PostMortem};
 use jig_model::profile::MemoryRegion;
 use jig_model::protocol::{BoxFuture, DebugPort, DriverError, PostMortemRequest};
 
-use super::halted_core::stack_outside;
+use super::halted_core::has_left_memory;
 use super::telling::told;
 use crate::debug_info::{exception_name, is_fault};
 use crate::fatal_halt::{FatalRanges, STACK_WORDS};
@@ -32,8 +32,8 @@ impl CurrentRegisters {
         self.machine.registers().await
     }
 
-    /// Tells whether the core may stand in a fatal function, or in what one has called, or has a stack
-    /// in no memory. The core runs meanwhile.
+    /// Tells whether the core may stand in a fatal function, or in what one has called, or has left the
+    /// memory of its board. The core runs meanwhile.
     pub(super) async fn may_have_halted(
         &self,
         fatal: Option<&FatalRanges>,
@@ -42,7 +42,7 @@ impl CurrentRegisters {
         let Some(text) = self.read().await? else { return Ok(false) };
         let core = parse_register_dump(&text).or_else(|| parse_registers(&text));
         let Some(core) = core else { return Ok(false) };
-        if stack_outside(&core, memory).is_some() {
+        if has_left_memory(&core, memory) {
             return Ok(true);
         }
         let Some(fatal) = fatal else { return Ok(false) };
