@@ -154,7 +154,7 @@ mod tests {
         let report = RunReport::new("plan", verdict).with_seen_before(Some("3 times; <b>"));
         assert!(summary(&report).contains("\n- Seen before: 3 times; &lt;b&gt;\n"));
         let junit = crate::report::junit(&report).unwrap();
-        let property = "<property name=\"jig.seen_before\" value=\"3 times; &lt;b>\"/>";
+        let property = "<property name=\"jig.seen_before\" value=\"3 times; &lt;b&gt;\"/>";
         assert!(junit.contains(property), "{junit}");
     }
 
