@@ -30,11 +30,12 @@ const PATTERNS: &[&str] = &[
     r"^thread 'main' panicked at ",
     r"\bdied at \S+ line \d+\.",
     r"^(?:kernel )?panic!*$",
+    r"\b0x[0-9a-f]+ double free[.!]*$",
     r"^abort\(\)[.!]*$",
 ];
 
 /// Text of which one stands in each line with evidence.
-pub(super) const HINTS: &str = r"(?:watchdog|wdt|iwdg|wwdg) (?:reset|timeout|expired|fired|triggered|bite)|(?:corrupt|overflow|overrun|underflow|smash|(?:hard|bus|usage|mem|memory|memmanage|page|secure|double)[ _]?fault|\bfaulted|segfault|sigsegv|undefinstr|illegal ins|panic|exception|\btrap\b)[^\r\n]*(?:0x|pc)|\b(?:cfsr|hfsr|[bmu]fsr|mmfsr|bfar|mmfar|[ms]tval|excvaddr|exccause|epc1|esr_el[0-9]|far_el[0-9]|elr|e?pc|[er]ip|[ms]epc)\b[ :=(]+(?:0x)?[0-9a-f]{4}|exception number |'main' panicked at |\bdied at |panic!*\s*(?m:$)|abort\(\)[.!]*\s*(?m:$)";
+pub(super) const HINTS: &str = r"(?:watchdog|wdt|iwdg|wwdg) (?:reset|timeout|expired|fired|triggered|bite)|(?:corrupt|overflow|overrun|underflow|smash|(?:hard|bus|usage|mem|memory|memmanage|page|secure|double)[ _]?fault|\bfaulted|segfault|sigsegv|undefinstr|illegal ins|panic|exception|\btrap\b)[^\r\n]*(?:0x|pc)|\b(?:cfsr|hfsr|[bmu]fsr|mmfsr|bfar|mmfar|[ms]tval|excvaddr|exccause|epc1|esr_el[0-9]|far_el[0-9]|elr|e?pc|[er]ip|[ms]epc)\b[ :=(]+(?:0x)?[0-9a-f]{4}|exception number |'main' panicked at |double free|\bdied at |panic!*\s*(?m:$)|abort\(\)[.!]*\s*(?m:$)";
 
 static EVIDENCE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let ascii = syntax::Config::new().unicode(false).utf8(false).case_insensitive(true);

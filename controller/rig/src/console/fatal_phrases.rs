@@ -32,6 +32,13 @@ const FATAL: &[&str] = &[
     "Segmentation fault in ",
     ": nobody cared (try ",
     "Deadlock detected",
+    "NETDEV WATCHDOG: ",
+    "#CD:BEGIN#",
+    ": UBSAN: ",
+    "UBIFS assert failed in ",
+    "Modem has crashed",
+    "Unhandled context fault: ",
+    "lost async page write",
 ];
 
 /// What a test may log of an error that it caught: it counts behind the end of a report.

@@ -197,7 +197,7 @@ fn breaks_word(line: &str, at: usize) -> bool {
         b'[' => (marks || last.is_ascii_alphabetic()) && second.is_ascii_digit(),
         b'*' | b'!' | b'#' | b'=' | b'>' | b'-' => {
             let rule = behind.bytes().take_while(|&byte| byte == first).count();
-            rule >= 3 && last.is_ascii_alphanumeric()
+            rule >= 3 && (last.is_ascii_alphanumeric() || last == b'.')
         }
         b'A'..=b'Z' => marks || last.is_ascii_lowercase() && is_one_word(behind),
         b'a'..=b'z' if marks => true,

@@ -23,7 +23,7 @@ const RESULTS: &str = "ok okay pass passed passes xfail skip skipped todo";
 /// Words of a log that tries again, or goes on in another way.
 const GOES_ON: &str = "\
     retry retries retrying again reconnect reconnecting using use default defaults ignored ignoring \
-    skipping continuing handled corrected";
+    skipping continuing handled corrected dropped dropping formatting";
 
 /// Words behind one of trouble that name a part of the system, or a measure of it.
 const THINGS: &str = "\
@@ -33,12 +33,29 @@ const THINGS: &str = "\
 /// Words that return as a value: `xAreQueuesStillRunning() returned false`.
 const VALUES: &str = "false pdfalse pdfail null";
 
+/// Phrases of what healthy systems tell of at each start: firmware and settings that are optional, blocks
+/// that a flash has had bad since it was made.
+const ORDINARY: &[&str] = &[
+    "Direct firmware load for ",
+    "failed to load regulatory.db",
+    "device descriptor read/",
+    "Bad eraseblock ",
+    "for bad blocks",
+    "Unable to read \"uboot.env\"",
+];
+
 /// Tells whether a line, colours removed, tells of trouble.
 pub(crate) fn tells_trouble(line: &str) -> bool {
     let (text, calm) = message(line);
     let words = words(text);
     let is_plain = |word: &Word<'_>| [RESULTS, GOES_ON].iter().any(|list| listed(list, &word.text));
-    if calm || is_warning(line) || is_in_list(text) || labelled_failures(text) == Some(0) {
+    let ordinary = ORDINARY.iter().any(|phrase| text.contains(phrase));
+    if calm
+        || ordinary
+        || is_warning(line)
+        || is_in_list(text)
+        || labelled_failures(text) == Some(0)
+    {
         return false;
     }
     !words.iter().any(is_plain)
@@ -61,7 +78,10 @@ fn is_measured(words: &[Word<'_>], at: usize) -> bool {
     let is_count =
         words[at].text.ends_with('s') && joined.starts_with(':') && number(next).is_some();
     let counted = words.get(at + 2).filter(|_| next.text.ends_with('s'));
-    let is_none = is_zero(&next.text) || counted.is_some_and(|value| is_zero(&value.text));
+    let is_none = is_zero(&next.text)
+        || counted.is_some_and(|value| {
+            is_zero(&value.text) || value.before.trim() == ":" && number(value).is_some()
+        });
     is_set || is_count || is_none || listed(THINGS, &next.text)
 }
 
