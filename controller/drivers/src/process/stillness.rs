@@ -6,7 +6,7 @@
 //! any thread runs the child runs, so no more is lost than what the busiest thread leaves.
 //! Otherwise a firmware could make the host look starved.
 //!
-//! *What the hypervisor takes is lost, whatever ran.* It comes on top of the longest measure only: it
+//! *What the hypervisor takes is lost time.* It comes on top of the longest measure only: it
 //! makes a quiet period longer, and is no proof that this child stood; see `stolen.rs`.
 
 use std::collections::BTreeMap;

@@ -23,7 +23,7 @@ const BOOT_TEXT: &str = "cat /proc/sys/kernel/random/boot_id 2>/dev/null || \
                          sysctl -n kern.boottime 2>/dev/null || uptime -s 2>/dev/null";
 
 /// Runs `$1` in a session of its own, in the foreground, so that it ignores no signal. Beside it a process
-/// of the same session reads the input: its end means that nobody waits for the command any more, so the
+/// of the same session reads the input: its end means that the caller of the command has gone, so the
 /// whole process group is ended. Holds no single quote.
 const IN_SESSION: &str = "exec 3<&0 </dev/null; \
     ( trap \"\" TERM HUP; cat <&3; kill -TERM 0; sleep 2; kill -KILL 0 ) >/dev/null 2>&1 & w=$!; \
@@ -53,7 +53,7 @@ pub(super) fn exec(kind: ShellKind, argv: &[String]) -> Result<String, QuoteErro
     }
 }
 
-/// Returns the line that runs a command whatever becomes of the connection.
+/// Returns the line that runs a command, which goes on where the connection is lost.
 pub(super) fn exec_detached(kind: ShellKind, argv: &[String]) -> Result<String, QuoteError> {
     let line = command_line(kind, argv)?;
     match kind {

@@ -1,4 +1,4 @@
-//! A store of many units: how large it is in memory, and how fast it is opened, searched and made again.
+//! A store of many units: how large it is in memory, and how fast it is opened, searched and rebuilt.
 //!
 //! The documents of a corpus are repeated, each time with another number in their names, until there are
 //! enough. Their vectors are drawn from their words: they take the same time and memory as those of a model,

@@ -109,7 +109,7 @@ impl VectorFile {
             }
             change.commit()?;
         }
-        // A power cut may take the last vectors with it: they are made again.
+        // A power cut may take the last vectors with it: they are computed anew.
         connection.pragma_update(None, "synchronous", "normal")?;
         let about =
             connection.query_row("SELECT store, model, dimension FROM about", [], |row| {

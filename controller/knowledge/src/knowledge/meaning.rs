@@ -90,7 +90,7 @@ impl Meaning {
 }
 
 impl Knowledge {
-    /// Waits until the embedding model is loaded, if there is one. Whoever searches once waits here, so
+    /// Waits until the embedding model is loaded, if there is one. A process that searches once waits here, so
     /// that loading takes nothing of the time of the search.
     ///
     /// # Errors

@@ -8,7 +8,7 @@
 //! | `weights.json` | weights of the reranker, if they were learnt or written | no |
 //! | `synonyms.toml` | words of this lab that mean the same, in place of the built-in ones | no |
 //! | `index` | the inverted index | yes: rebuilt if it is missing or damaged |
-//! | `vectors-*.db` | the vectors of one embedding model | yes: made again by [`Knowledge::reindex`] |
+//! | `vectors-*.db` | the vectors of one embedding model | yes: computed anew by [`Knowledge::reindex`] |
 
 mod capture;
 mod learn;

@@ -114,7 +114,7 @@ fn a_failure_that_a_newer_image_fixes_is_learnt_once() {
         assert!(said.contains(words), "{words}: {said}");
     }
     assert!(said.contains("[removed: ") && !said.contains("hunter2"), "{said}");
-    // The same run teaches once, whoever hands it in again.
+    // The same run teaches once, however often it is handed in.
     assert_eq!(lab.see(fixed), Learnt { known: true, ..Learnt::default() });
     assert_eq!(lab.store().unit(&unit.id).unwrap().audit.count, 1);
     // It goes away once more: the same unit, counted.

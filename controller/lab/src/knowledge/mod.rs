@@ -6,7 +6,7 @@
 //! # Design
 //! *A thread for each call, which is waited for as long as the call may take.* SQLite and the disk block. A
 //! thread that is not waited for any more does no harm: what it writes is one transaction, which is done or
-//! not, and the run is learnt from once whoever hands it in again.
+//! not, and a run that is handed in twice is learnt from once.
 
 mod commit;
 mod observed_run;

@@ -112,7 +112,7 @@ jig_model::words! {
     CutOffEffect, "effect class" {
         /// Nothing: it only reads.
         Pure = "pure",
-        /// Something that the same call replaces when it is made again.
+        /// Something that the same call replaces when it is retried.
         Idempotent = "idempotent",
         /// A board in an unknown state.
         Device = "device",

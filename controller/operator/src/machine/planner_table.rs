@@ -54,9 +54,9 @@ jig_model::words! {
         StepResult = "step_result",
         /// The step succeeded.
         StepOk = "step_ok",
-        /// The step is made again, as it is or adjusted.
+        /// The step is retried, as it is or adjusted.
         StepAdjusted = "step_adjusted",
-        /// The step is not made again.
+        /// The step is not retried.
         StepGivenUp = "step_given_up",
         /// The results are to be evaluated.
         EvaluationDue = "evaluation_due",

@@ -81,7 +81,7 @@ jig_model::words! {
         InProgress = "in_progress",
         /// Done.
         Done = "done",
-        /// Failed, and not made again.
+        /// Failed, and not retried.
         Blocked = "blocked",
         /// Not needed any more, or not reached.
         Skipped = "skipped",

@@ -124,7 +124,7 @@ fn call_of(
     }
 }
 
-/// Where runs blame the rig, the place is recovered and the same step is made again. A run that blames the
+/// Where runs blame the rig, the place is recovered and the same step is retried. A run that blames the
 /// target is an answer, and nothing is refined.
 fn refined(feedback: &PlanFeedback<'_>) -> Option<PlanDraft> {
     let SessionPlan { steps, .. } = feedback.plan;

@@ -393,11 +393,11 @@ async fn a_session_goes_on_behind_each_of_its_rows() {
                     let same = |call: &&ToolCall| {
                         call.name == cut.call.name && call.arguments == cut.call.arguments
                     };
-                    assert!(!again.iter().any(|call| same(&call)), "{case}: it was made again");
+                    assert!(!again.iter().any(|call| same(&call)), "{case}: it was retried");
                     assert_eq!(after.summary.as_ref().unwrap().exit_code, 75, "{case}");
                 }
             }
-            // What has an outcome is not made again.
+            // What has an outcome is not retried.
             let done: BTreeMap<_, _> = before
                 .calls
                 .iter()
