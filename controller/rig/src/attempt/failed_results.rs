@@ -5,7 +5,7 @@
 //! passed over by one search for the words of results, so lines are cut out only around these.
 //!
 //! Evidence of a crash counts from the first line of a report on. In front of it firmware prints
-//! what it kept of an earlier crash. On a console beside that of the report the time of that line decides.
+//! what it kept of an earlier crash, so that only phrases of an end count. On a console beside that of the report the time of that line decides.
 //!
 //! A text that the plan expects is a failure that the user knows of only as far as the pattern
 //! spells it out: `passed` says nothing of the `1 failed` on the same line, and neither does `.*`.
@@ -19,7 +19,7 @@ use crate::console::lines::{MAX_LINE, control_strings};
 use crate::console::{
     BESIDE, PatternSet, candidate, counts_failure, failed_in_list, may_fail_in_list, names_failure,
     parity_lines, pieces, readable, refusal_candidate, refuses, tells_crash, tells_failure,
-    writes_over,
+    tells_fatal_end, writes_over,
 };
 use crate::judge::ByteRange;
 use crate::results::ReadLines;
@@ -49,9 +49,33 @@ pub(super) struct KnownLines<'a> {
 }
 
 impl KnownLines<'_> {
-    /// Tells whether evidence of a crash counts at an offset.
-    fn may_crash(&self, start: u64) -> bool {
-        self.crash_from.is_some_and(|from| from <= start)
+    /// Tells what of a crash counts at an offset.
+    fn crashes_at(&self, start: u64) -> CrashSigns {
+        match self.crash_from.is_some_and(|from| from <= start) {
+            true => CrashSigns::Evidence,
+            false => CrashSigns::Phrases,
+        }
+    }
+}
+
+/// What of a crash counts in a text.
+#[derive(Debug, Clone, Copy)]
+enum CrashSigns {
+    /// Nothing: it is a part of a line that the plan knows.
+    None,
+    /// Phrases by which one system tells of its end: none of them tells of an earlier boot.
+    Phrases,
+    /// All evidence.
+    Evidence,
+}
+
+impl CrashSigns {
+    fn are_in(self, piece: &str) -> bool {
+        match self {
+            Self::None => false,
+            Self::Phrases => tells_fatal_end(piece),
+            Self::Evidence => tells_crash(piece),
+        }
     }
 }
 
@@ -201,7 +225,7 @@ fn search(
         if candidate(&text).is_none() || known.excused.iter().any(excused) {
             return None;
         }
-        failure_in(&text, known.may_crash(span.start), known).map(|text| (span, text))
+        failure_in(&text, known.crashes_at(span.start), known).map(|text| (span, text))
     }))
 }
 
@@ -255,7 +279,9 @@ fn failed_row(
 fn failure(line: &[u8], span: &Range<u64>, known: &KnownLines<'_>) -> Option<String> {
     let excused = |text: &Range<u64>| text.start < span.end && span.start < text.end;
     // No report is read from what a terminal does not show, and a title has no results.
-    if let Some(hidden) = control_strings(line).find_map(|text| failure_in(text, false, known)) {
+    if let Some(hidden) =
+        control_strings(line).find_map(|text| failure_in(text, CrashSigns::None, known))
+    {
         return Some(hidden);
     }
     // A reader of the terminal sees something else than the report has read.
@@ -269,8 +295,8 @@ fn failure(line: &[u8], span: &Range<u64>, known: &KnownLines<'_>) -> Option<Str
         (from < to).then_some(from as usize..to as usize)
     };
     let spelled: Vec<_> = known.spelled.iter().filter_map(inside).collect();
-    let may_crash = spelled.is_empty() && known.may_crash(span.start);
-    let found = failure_in(line, may_crash, known)?;
+    let signs = if spelled.is_empty() { known.crashes_at(span.start) } else { CrashSigns::None };
+    let found = failure_in(line, signs, known)?;
     if !spelled.iter().any(|part| names_failure(&readable(&line[part.clone()]))) {
         return Some(found);
     }
@@ -289,12 +315,12 @@ fn failure(line: &[u8], span: &Range<u64>, known: &KnownLines<'_>) -> Option<Str
     let ends = spelled.iter().map(|part| part.start).chain([line.len()]);
     let starts = [0].into_iter().chain(spelled.iter().map(|part| part.end));
     let mut beside = starts.zip(ends).filter(|(start, end)| start < end);
-    beside.find_map(|(start, end)| failure_in(&line[start..end], false, known))
+    beside.find_map(|(start, end)| failure_in(&line[start..end], CrashSigns::None, known))
 }
 
 /// Returns the piece of a text that says that a test failed, or that the firmware crashed.
-fn failure_in(text: &[u8], may_crash: bool, known: &KnownLines<'_>) -> Option<String> {
-    first_piece(text, known, |piece| tells_failure(piece) || may_crash && tells_crash(piece))
+fn failure_in(text: &[u8], signs: CrashSigns, known: &KnownLines<'_>) -> Option<String> {
+    first_piece(text, known, |piece| tells_failure(piece) || signs.are_in(piece))
 }
 
 /// Returns the first piece of a text that fails and is not allowed.

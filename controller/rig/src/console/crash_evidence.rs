@@ -67,8 +67,16 @@ pub(crate) fn tells_crash(line: &str) -> bool {
         let shown = || EVIDENCE.as_ref().is_some_and(|patterns| patterns.is_match(text));
         is_fatal(text) || shown() || dumps_fault(text)
     };
-    let wanted = || words(line).iter().any(|word| listed(WANTED, &word.text));
-    texts(line, true).any(evident) && !wanted() && is_suspicious(line)
+    texts(line, true).any(evident) && !is_wanted(line) && is_suspicious(line)
+}
+
+/// Tells whether a line has a phrase by which one system tells of its end.
+pub(crate) fn tells_fatal_end(line: &str) -> bool {
+    is_fatal(line) && !is_wanted(line)
+}
+
+fn is_wanted(line: &str) -> bool {
+    words(line).iter().any(|word| listed(WANTED, &word.text))
 }
 
 /// `pc=0x08001234 lr=0x0800111f`, `CFSR: 0x00008200`.

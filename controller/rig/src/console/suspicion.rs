@@ -109,7 +109,8 @@ const PLAIN_RESETS: &str = "por pin external poweron power_on";
 
 /// Words between a crash word and its value: `fault count: 0`.
 const MEASURES: &str = "\
-    count counts counter status flags register total number code errors address";
+    count counts counter status flags register total number code errors address pebs blocks \
+    sectors pages";
 
 /// Words that say that all is well, where they stand behind a crash word.
 const STATES: &str = "\
