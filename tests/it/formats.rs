@@ -92,13 +92,13 @@ fn places_on_probes_say_how_they_are_flashed() {
          console = [{ name = \"uart0\", kind = \"uart\" }]\n\
          [deploy]\nmethod = \"command\"\nargv = [\"no-such-flasher\", \"{image}\"]\n",
     );
-    let place = |name: &str, board: &str| {
+    let place = |name: &str, board: &str, serial: u32| {
         format!(
             "[[place]]\nname = \"{name}\"\nboard = \"{board}\"\n\
-             [place.probe]\nselector = \"0d28:0204:9900\"\n"
+             [place.probe]\nselector = \"0d28:0204:{serial}\"\n"
         )
     };
-    let places = place("bench-1", "microbit") + &place("bench-2", "real");
+    let places = place("bench-1", "microbit", 9901) + &place("bench-2", "real", 9900);
     workshop.write("rig.toml", format!("version = 1\n{places}"));
     let listed = workshop.run(["--boards", "boards", "boards"]);
     assert!(listed.out().contains("probe 0d28:0204:9900, deploy by no-such-flasher"), "{listed}");
@@ -114,7 +114,7 @@ fn places_on_probes_say_how_they_are_flashed() {
     std::fs::write(
         &bad,
         "version = 1\n".to_owned()
-            + &place("bench-3", "microbit").replace("0d28:0204:9900", "0d28"),
+            + &place("bench-3", "microbit", 9900).replace("0d28:0204:9900", "0d28"),
     )
     .unwrap();
     let checked = workshop.run(["profile", "check", bad.to_str().unwrap()]);

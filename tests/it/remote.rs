@@ -52,9 +52,11 @@ impl TwoHosts {
 
 /// Leaves out what differs between two runs: names and times.
 pub(crate) fn lasting(text: &str) -> String {
-    // Where a report is seen to be cut depends on when it is looked at; time listened is measured.
+    // Where a report is seen to be cut depends on when it is looked at; time listened is measured; the second
+    // run has seen the failure of the first one.
     let varies = |line: &&str| {
-        ["next: ", "the report was cut", "  listened "].iter().any(|text| line.contains(text))
+        let texts = ["next: ", "the report was cut", "  listened ", "  seen before: "];
+        texts.iter().any(|text| line.contains(text))
     };
     let lines = text.lines().filter(|line| !varies(line)).map(|line| {
         let time = line.rfind(" (").filter(|_| line.ends_with(" s)"));
