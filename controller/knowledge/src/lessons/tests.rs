@@ -319,7 +319,7 @@ fn evidence_against_a_patch_lowers_it_and_archives_it_at_last() {
         standings,
         [(Pending, 1, false), (Pending, 0, false), (Rejected, 0, false), (Rejected, 0, true)]
     );
-    // What is archived is told to nobody.
+    // What is archived is not shown.
     let known = lab.learner().seen_before(SIGNATURE, "").unwrap();
     assert_eq!(known, None);
 }

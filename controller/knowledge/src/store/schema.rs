@@ -33,8 +33,8 @@ const BUSY: Duration = Duration::from_secs(2);
 /// Pause before a refused command is tried again, where SQLite does not wait by itself.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Journal that is copied into the file: the changes of some 200 inserts. Opening a store that nobody
-/// else has open reads the journal, so it must not grow much.
+/// Journal that is copied into the file: the changes of some 200 inserts. Opening a store that no other
+/// process has open reads the journal, so it must not grow much.
 const JOURNAL: u64 = 16 << 20;
 
 /// Pages of a journal that SQLite copies itself before a change returns.

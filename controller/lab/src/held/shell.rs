@@ -6,7 +6,7 @@
 //!
 //! # Design
 //! *The command is a run of this process*, with its folder and its verdict, like one on a board that
-//! nobody holds. Only its parts differ, so a status, an output and a lost connection mean the same.
+//! no process holds. Only its parts differ, so a status, an output and a lost connection mean the same.
 
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
