@@ -169,7 +169,10 @@ impl Lab {
     ) -> Result<Reply, CommandError> {
         if let Some(holder) = self.holder_of(&command).await? {
             return match command {
-                Command::Shell(shell) => self.shell_of_held(holder, shell, events, cancel).await,
+                Command::Shell(shell) => {
+                    // A run within this future: unboxed, both count against the stack of each command.
+                    Box::pin(self.shell_of_held(holder, shell, events, cancel)).await
+                }
                 command => Ok(holder.carry_out(command, input, events, cancel).await?),
             };
         }
