@@ -1,6 +1,6 @@
 //! Files that calls name: images and plans, under one folder.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use jig_lab::{Unreadable, read};
 use jig_model::command::PlanText;
@@ -40,15 +40,18 @@ impl WorkingFolder {
     }
 
     /// Finds a file. What a symbolic link leads to may lie anywhere, so where it lies decides.
+    ///
+    /// A name that leads outside is refused alike whether there is such a file or not.
     fn file(&self, named: &str) -> Result<PathBuf, OperatorError> {
-        let path = self.0.join(named).canonicalize();
-        let path = path.map_err(|error| self.refused(named, &error.to_string()))?;
-        if !path.starts_with(&self.0) {
+        let written = self.0.join(named);
+        let found = written.canonicalize();
+        if !found.as_deref().unwrap_or(&without_dots(&written)).starts_with(&self.0) {
             let words = format!("{named:?} lies outside of {}", self.0.display());
             return Err(OperatorError::new(OperatorCode::PolicyDenied, words)
                 .next("name a file under that folder, or start the server with --root DIR")
                 .untouched());
         }
+        let path = found.map_err(|error| self.refused(named, &error.to_string()))?;
         if !path.is_file() {
             return Err(self.refused(named, "it is no file"));
         }
@@ -61,6 +64,19 @@ impl WorkingFolder {
             .next("name a file under that folder, or start the server with --root DIR")
             .untouched()
     }
+}
+
+/// Resolves `.` and `..` by the name alone.
+fn without_dots(path: &Path) -> PathBuf {
+    let mut resolved = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir => drop(resolved.pop()),
+            named => resolved.push(named),
+        }
+    }
+    resolved
 }
 
 #[cfg(test)]
@@ -88,7 +104,9 @@ mod tests {
         let at = files.image("build/app.bin@0x8000").unwrap();
         assert_eq!(at, PathBuf::from(format!("{}@0x8000", inside.display())));
         let outside = folder.path().join("outside");
-        for named in ["../outside", "link", outside.to_str().unwrap(), "/etc/passwd"] {
+        let outside = outside.to_str().unwrap();
+        let absent = ["../nowhere", "build/../../nowhere", "/nowhere/at/all"];
+        for named in [&["../outside", "link", outside, "/etc/passwd"][..], &absent].concat() {
             assert_eq!(files.image(named).unwrap_err().code, OperatorCode::PolicyDenied, "{named}");
             let at = format!("{named}@0");
             assert_eq!(files.image(&at).unwrap_err().code, OperatorCode::PolicyDenied, "{at}");
