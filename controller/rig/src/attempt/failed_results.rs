@@ -17,9 +17,9 @@ use std::os::unix::fs::FileExt as _;
 
 use crate::console::lines::{MAX_LINE, control_strings};
 use crate::console::{
-    BESIDE, PatternSet, candidate, counts_failure, failed_in_list, may_fail_in_list, names_failure,
-    parity_lines, pieces, readable, refusal_candidate, refuses, tells_crash, tells_failure,
-    tells_fatal_end, writes_over,
+    BESIDE, PatternSet, alarm_candidate, candidate, counts_failure, failed_in_list,
+    may_fail_in_list, names_failure, parity_lines, pieces, readable, refusal_candidate, refuses,
+    tells_alarm, tells_crash, tells_failure, tells_fatal_end, writes_over,
 };
 use crate::judge::ByteRange;
 use crate::results::ReadLines;
@@ -160,16 +160,30 @@ pub(super) fn failed_result(
     found.transpose()
 }
 
-/// Returns the first line within a range of a log that refuses what was sent, unless the plan spells
-/// the refusal out.
-pub(super) fn refusal(
+/// Lines that count unless they are a part of a report, or the plan knows of them.
+pub(super) struct LineSearch {
+    /// Finds where such a line may be.
+    pub(super) candidate: fn(&[u8]) -> Option<usize>,
+    /// Tells whether a readable line is one.
+    pub(super) tells: fn(&str) -> bool,
+}
+
+/// Answers that refuse what was sent.
+pub(super) const REFUSALS: LineSearch = LineSearch { candidate: refusal_candidate, tells: refuses };
+
+/// What looks like a crash among the results of a report.
+pub(super) const ALARMS: LineSearch = LineSearch { candidate: alarm_candidate, tells: tells_alarm };
+
+/// Returns the first such line within a range of a log, unless the plan spells it out.
+pub(super) fn unspelled_line(
     log: &File,
     range: Range<u64>,
     known: &KnownLines<'_>,
+    LineSearch { candidate, tells }: LineSearch,
 ) -> io::Result<Option<FoundLine>> {
     find_in_blocks(log, range, |lines, offset| {
         let mut from = 0;
-        while let Some(hit) = lines.get(from..).and_then(refusal_candidate) {
+        while let Some(hit) = lines.get(from..).and_then(candidate) {
             let hit = from + hit;
             let start = memchr::memrchr2(b'\n', b'\r', &lines[..hit]).map_or(0, |end| end + 1);
             let end = memchr::memchr2(b'\n', b'\r', &lines[hit..]).map_or(lines.len(), |n| hit + n);
@@ -179,13 +193,13 @@ pub(super) fn refusal(
             let spelled = known.spelled.iter().filter(|part| within(part)).any(|part| {
                 let cut =
                     |at: u64| text.floor_char_boundary(at.saturating_sub(span.start) as usize);
-                refuses(&text[cut(part.start)..cut(part.end)])
+                tells(&text[cut(part.start)..cut(part.end)])
             });
             let excused = spelled
                 || known.excused.iter().any(within)
                 || known.read.contains(span.start)
                 || known.allowed.matches(text.as_bytes());
-            if refuses(&text) && !excused {
+            if !excused && tells(&text) {
                 return Some((span, quotable(text.trim_ascii()).to_owned()));
             }
             from = end + 1;

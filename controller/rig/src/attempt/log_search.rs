@@ -20,7 +20,9 @@ use super::begins_again::{BootOutput, EndOf};
 use super::begun_runs::begun_run;
 use super::drain::{complete_line, shows_line};
 use super::error::AttemptError;
-use super::failed_results::{FoundLine, KnownLines, failed_result, quoted, refusal};
+use super::failed_results::{
+    ALARMS, FoundLine, KnownLines, REFUSALS, failed_result, quoted, unspelled_line,
+};
 use super::rejected_text::rejected_text;
 use super::result_like::result_like;
 use super::unaccounted::unaccounted_line;
@@ -93,6 +95,8 @@ struct LogFindings {
     doubtful_text: Option<DoubtfulText>,
     /// What looks like a crash behind the end.
     suspicious: Option<ByteRange>,
+    /// What looks like a crash among the results of a report.
+    alarm: Option<ByteRange>,
     /// What was printed behind a fault behind the end.
     fault_behind: Option<ByteRange>,
     /// What shows a boot behind the end.
@@ -122,6 +126,7 @@ impl LogSearch {
             unaccounted,
             doubtful_text,
             suspicious,
+            alarm,
             fault_behind,
             begun_again,
             rejected,
@@ -129,7 +134,8 @@ impl LogSearch {
         let kind = IncidentKind::Recognised(Cause::AssertFailed);
         let rejected = rejected.map(|range| Incident { kind, range });
         let incidents = seen.incidents.iter().cloned().chain(rejected).collect();
-        let found = Observation { suspicious, fault_behind, begun_again, failed_result, ..seen };
+        let found =
+            Observation { suspicious, alarm, fault_behind, begun_again, failed_result, ..seen };
         Ok(Observation { incidents, doubtful_text, unaccounted, ..found })
     }
 
@@ -185,6 +191,7 @@ impl LogSearch {
                 unaccounted,
                 doubtful_text,
                 suspicious,
+                alarm: None,
                 fault_behind,
                 begun_again,
                 rejected,
@@ -199,6 +206,7 @@ impl LogSearch {
             unaccounted,
             doubtful_text,
             suspicious,
+            alarm: self.first(|console| self.alarm_in(console, &allowed))?,
             fault_behind: self.fault_behind(file, *end)?,
             begun_again: self.begun_again(file, *end, &allowed)?,
             rejected,
@@ -353,6 +361,17 @@ impl LogSearch {
         Ok(None)
     }
 
+    fn alarm_in(
+        &self,
+        console: &SearchedConsole,
+        allowed: &PatternSet,
+    ) -> Result<Option<ByteRange>, AttemptError> {
+        self.find_unknown(console, allowed, |log, judged, known| match known.crash_from {
+            Some(from) => unspelled_line(log, from.max(judged.start)..judged.end, known, ALARMS),
+            None => Ok(None),
+        })
+    }
+
     fn rejected_line(&self) -> Result<Option<ByteRange>, AttemptError> {
         if self.rejected.is_empty() {
             return Ok(None);
@@ -376,7 +395,7 @@ impl LogSearch {
                 failed => failed,
             };
             match sent.filter(|_| failed.is_none()) {
-                Some(answers) => refusal(log, answers, known),
+                Some(answers) => unspelled_line(log, answers, known, REFUSALS),
                 None => Ok(failed),
             }
         })

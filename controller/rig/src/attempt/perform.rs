@@ -484,6 +484,7 @@ fn observe(
         output: ByteRange { file, start: seen.output.0, end: seen.output.1, text: String::new() },
         doubtful_text: None,
         suspicious: None,
+        alarm: None,
         fault_behind: None,
         begun_again: None,
         failed_result: None,

@@ -1,11 +1,12 @@
-//! Tells whether a line between the results of a report is evidence of a crash. Pure.
+//! Tells whether a line between the results of a report is evidence of a crash, or looks like one. Pure.
 //!
 //! # Design
-//! Behind the end of a report a word is enough ([`is_suspicious`]). Between its results the tests
-//! print, and tests of a fault handler name faults. So a line counts there only where it also holds
+//! Between the results of a report the tests print, and tests of a fault handler name faults. So a line
+//! is evidence there, and fails the run, only where it also holds
 //! what a crash alone prints: an address beside the fault, the program counter with other registers,
 //! a status register of faults that is not zero, a watchdog with an exclamation mark, or a phrase of
-//! the end of a program.
+//! the end of a program. A line that has only the words of a crash, and announces or expects none, makes
+//! the run inconclusive.
 //! `suspicion_lines.toml` holds examples.
 
 use std::sync::LazyLock;
@@ -16,7 +17,7 @@ use regex_automata::util::syntax;
 use super::fatal_phrases::is_fatal;
 use super::lines::texts;
 use super::scan::searched_once;
-use super::suspicion::is_suspicious;
+use super::suspicion::{is_suspicious, words_tell_crash};
 use super::words::{is_zero, listed, words};
 
 /// Patterns of lines with evidence, of ASCII.
@@ -36,6 +37,14 @@ const PATTERNS: &[&str] = &[
 
 /// Text of which one stands in each line with evidence.
 pub(super) const HINTS: &str = r"(?:watchdog|wdt|iwdg|wwdg) (?:reset|timeout|expired|fired|triggered|bite)|(?:corrupt|overflow|overrun|underflow|smash|(?:hard|bus|usage|mem|memory|memmanage|page|secure|double)[ _]?fault|\bfaulted|segfault|sigsegv|undefinstr|illegal ins|panic|exception|\btrap\b)[^\r\n]*(?:0x|pc)|\b(?:cfsr|hfsr|[bmu]fsr|mmfsr|bfar|mmfar|[ms]tval|excvaddr|exccause|epc1|esr_el[0-9]|far_el[0-9]|elr|e?pc|[er]ip|[ms]epc)\b[ :=(]+(?:0x)?[0-9a-f]{4}|exception number |'main' panicked at |double free|\bdied at |panic!*\s*(?m:$)|abort\(\)[.!]*\s*(?m:$)";
+
+/// Stems of which one stands in each line that looks like a crash.
+const STEMS: &str = r"fault|panic|assert|abort|exception|guru|oops|fatal|trap|crash|lockup|deadlock|smash|corrupt|trace|dump|unhandled|uncaught|sig(?:segv|abrt|bus|ill|fpe)|died|\bbug|error_handler|os_error|osrtxerror|unreach|unrecov|nullpointer|mesh error|overflow|underflow|canary|guard|bad pointer|violation|illegal ins|undefined ins|invalid opcode|bus error|(?:divide|division) by|out of memory|double free|watchdog|wdt|internal error|re(?:set|boot|start)(?:ting|ing)? (?:reason|cause|by|due|because)|runtime error|stack error|pointer deref|(?:unexpected|spurious) int|machine check|halt|killed|fail|\$[ts][0-9a-f]{2}";
+
+static STEM: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let ascii = syntax::Config::new().unicode(false).utf8(false).case_insensitive(true);
+    Regex::builder().configure(searched_once()).syntax(ascii).build(STEMS).ok()
+});
 
 static EVIDENCE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let ascii = syntax::Config::new().unicode(false).utf8(false).case_insensitive(true);
@@ -73,6 +82,28 @@ pub(crate) fn tells_crash(line: &str) -> bool {
 /// Tells whether a line has a phrase by which one system tells of its end.
 pub(crate) fn tells_fatal_end(line: &str) -> bool {
     is_fatal(line) && !is_wanted(line)
+}
+
+/// Finds the first place in some output that a line that looks like a crash may have.
+pub(crate) fn alarm_candidate(output: &[u8]) -> Option<usize> {
+    match &*STEM {
+        Some(stem) => stem.find(output).map(|found| found.start()),
+        None => (!output.is_empty()).then_some(0),
+    }
+}
+
+/// Tells whether a line between the results of a report looks like a crash.
+pub(crate) fn tells_alarm(line: &str) -> bool {
+    words_tell_crash(line) && !is_wanted(line) && !announces(line)
+}
+
+/// `Running abort on double free...`, and what libtest passes on of a test that panics, which it judges:
+/// the headline and the frames of a backtrace.
+fn announces(line: &str) -> bool {
+    let text = line.trim_ascii_start();
+    let frame = text.trim_start_matches(|c: char| c.is_ascii_digit());
+    ["Running ", "thread '", "stack backtrace:", "at /"].iter().any(|head| text.starts_with(head))
+        || frame.len() < text.len() && frame.starts_with(": ") && frame.contains("::")
 }
 
 fn is_wanted(line: &str) -> bool {
@@ -118,6 +149,19 @@ mod tests {
         assert!(missed.is_empty(), "{missed:#?}");
         let skipped: Vec<_> = crash.iter().filter(|l| candidate(l.as_bytes()).is_none()).collect();
         assert!(skipped.is_empty(), "not searched: {skipped:#?}");
+    }
+
+    #[test]
+    fn lines_that_look_like_a_crash_are_searched() {
+        let all = [lines("crash"), lines("evidence"), lines("harmless")].concat();
+        let skipped: Vec<_> = all
+            .iter()
+            .filter(|line| tells_alarm(line) && alarm_candidate(line.as_bytes()).is_none())
+            .collect();
+        assert!(skipped.is_empty(), "not searched: {skipped:#?}");
+        let harmless = lines("harmless");
+        let wrong: Vec<_> = harmless.iter().filter(|line| tells_alarm(line)).collect();
+        assert!(wrong.is_empty(), "{wrong:#?}");
     }
 
     #[test]

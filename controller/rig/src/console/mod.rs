@@ -71,7 +71,7 @@ pub(crate) use candidate_lines::candidate;
 pub use capture::{Console, Syncing};
 pub use clock::{ConsoleClock, Stamp, UnderWay};
 pub(crate) use crash_dump::{CrashDump, tells_unexpected};
-pub(crate) use crash_evidence::{tells_crash, tells_fatal_end};
+pub(crate) use crash_evidence::{alarm_candidate, tells_alarm, tells_crash, tells_fatal_end};
 pub(crate) use cut_headline::is_cut_headline;
 pub use disk::LogState;
 pub(crate) use error_word::says_error;

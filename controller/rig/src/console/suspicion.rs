@@ -9,7 +9,8 @@
 //! inconclusive and can be allowed by a pattern; a missed crash is a false pass. In doubt a line
 //! is suspicious.
 //!
-//! Only output behind the end of a report is looked at, so speed does not matter here.
+//! Behind the end of a report each line is looked at, so a line costs microseconds here; in front of the
+//! end, only lines around the stems of these words are.
 //! `suspicion_lines.toml` holds the lines that the words were chosen by.
 
 use super::failed_result::{is_of_none, tells_failure};
@@ -171,24 +172,54 @@ pub(crate) fn is_suspicious(line: &str) -> bool {
     let words = words(text);
     // It is also printed at each start, for information.
     let image = !calm && text.starts_with("ELF file SHA");
-    let ended = text == "Killed" || tells_end(text);
-    if image || ended || dumps_registers(&words) || dumps_state(text) {
+    if image || dumps_registers(&words) {
         return true;
     }
-    if is_in_list(text) {
-        return false;
+    match likeness(line, text, &words) {
+        Likeness::End => true,
+        Likeness::Ordinary => false,
+        Likeness::Open => {
+            frames_reset(text, &words)
+                || announces_suite(&words)
+                || tells_intervention(text)
+                || is_alarming(line, &words, calm)
+        }
+    }
+}
+
+/// Tells whether a line says in words that something crashed or failed. Among the lines of tests, which
+/// provoke errors and restarts and log what they caught, that is all that counts.
+pub(super) fn words_tell_crash(line: &str) -> bool {
+    let (text, calm) = message(line);
+    let words = words(text);
+    matches!(likeness(line, text, &words), Likeness::Open) && is_alarming(line, &words, calm)
+}
+
+/// What a line looks like before its words are weighed.
+enum Likeness {
+    /// An end of its own kind, whatever its words are.
+    End,
+    /// The result of a test, an item of a list, a count of zero.
+    Ordinary,
+    /// Its words decide.
+    Open,
+}
+
+fn likeness(line: &str, text: &str, words: &[Word<'_>]) -> Likeness {
+    if text == "Killed" || tells_end(text) || dumps_state(text) {
+        return Likeness::End;
     }
     let run = words.first().is_some_and(|first| first.text == "run" && text.starts_with('['));
-    if run || words.first().is_some_and(|first| listed(VERDICTS, &first.text)) {
-        return false;
+    let verdict = run || words.first().is_some_and(|first| listed(VERDICTS, &first.text));
+    let none = is_comment_of_todo(line) || labelled_failures(text) == Some(0);
+    match is_in_list(text) || verdict || none {
+        true => Likeness::Ordinary,
+        false => Likeness::Open,
     }
-    if is_comment_of_todo(line) || labelled_failures(text) == Some(0) {
-        return false;
-    }
-    if frames_reset(text, &words) {
-        return true;
-    }
-    if fails(&words) || tells_failure(line) || announces_suite(&words) || tells_intervention(text) {
+}
+
+fn is_alarming(line: &str, words: &[Word<'_>], calm: bool) -> bool {
+    if fails(words) || tells_failure(line) {
         return true;
     }
     // What a system tells for information is no crash, unless it says so in capitals or tells of
@@ -201,7 +232,7 @@ pub(crate) fn is_suspicious(line: &str) -> bool {
     };
     (0..words.len()).any(|at| {
         let counts = at < LEAD && (!calm || words[at].capital) || happened(at);
-        counts && crashes(&words, at)
+        counts && crashes(words, at)
     })
 }
 

@@ -37,7 +37,8 @@ pub fn shown_despite_rig(seen: &Observation, verdict: &Verdict) -> Option<Verdic
     if printed {
         return Some(shown);
     }
-    let line = seen.failed_result.as_ref().or(seen.suspicious.as_ref())?;
+    let found = [&seen.failed_result, &seen.suspicious, &seen.alarm];
+    let line = found.into_iter().find_map(Option::as_ref)?;
     let words = "the target printed what looks like a failed test or a crash";
     let looks = Verdict::of(Cause::SuspiciousOutput, format!("{words}: {}", line.text));
     Some(Verdict { evidence: vec![line.evidence()], ..looks })

@@ -198,6 +198,9 @@ pub struct Observation {
     /// The first line behind the end of the report, or behind the last expected text, on any
     /// console, that looks like a crash and is not allowed.
     pub suspicious: Option<ByteRange>,
+    /// The first line among the results of a report, or on another console meanwhile, that looks like a
+    /// crash, says nothing of a test, and is not allowed.
+    pub alarm: Option<ByteRange>,
     /// What was printed behind a fault that the core took behind that end, and whose handler it has
     /// left.
     pub fault_behind: Option<ByteRange>,

@@ -51,6 +51,7 @@ const RULES: &[(&str, Rule)] = &[
     ("doubtful-text", doubtful_text),
     ("unaccounted", unaccounted),
     ("suspicious-output", suspicious_output),
+    ("alarm", alarm),
     ("fault-behind", fault_behind),
     ("begun-again", begun_again),
     ("nothing-expected", nothing_expected),
@@ -688,6 +689,17 @@ fn suspicious_output(seen: &Observation) -> Option<Verdict> {
     let summary = format!(
         "behind {end} the target printed what looks like a crash: {} \
          (if it is harmless: --allow REGEX, or `allow_output` of profile or plan)",
+        line.text
+    );
+    Some(verdict(Cause::SuspiciousOutput, summary, vec![line.evidence()]))
+}
+
+/// Among the results, a test may print such a line on purpose, and then the plan or the profile knows it.
+fn alarm(seen: &Observation) -> Option<Verdict> {
+    let line = seen.alarm.as_ref()?;
+    let summary = format!(
+        "during the tests the target printed what looks like a crash: {} \
+         (if a test prints it on purpose: --allow REGEX, or `allow_output` of profile or plan)",
         line.text
     );
     Some(verdict(Cause::SuspiciousOutput, summary, vec![line.evidence()]))

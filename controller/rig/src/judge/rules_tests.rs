@@ -293,11 +293,16 @@ fn a_reset_that_has_two_witnesses_is_one_reset() {
 
 #[test]
 fn suspicious_output_takes_a_pass_and_nothing_else() {
-    let suspicious = Some(ByteRange { text: "panic: x".to_owned(), ..ByteRange::default() });
-    let seen = Observation { suspicious, ..green() };
-    assert_eq!(judge(&seen).cause, Cause::SuspiciousOutput);
-    let report = TestReport { claimed_failures: Some(1), ..seen.report.clone() };
-    assert_eq!(judge(&Observation { report, ..seen }).cause, Cause::SummaryFailed);
+    let line = || Some(ByteRange { text: "panic: x".to_owned(), ..ByteRange::default() });
+    let behind = Observation { suspicious: line(), ..green() };
+    let among = Observation { alarm: line(), ..green() };
+    for (seen, told) in [(behind, "behind the end"), (among, "during the tests")] {
+        let verdict = judge(&seen);
+        assert_eq!(verdict.cause, Cause::SuspiciousOutput);
+        assert!(verdict.summary.contains(told), "{}", verdict.summary);
+        let report = TestReport { claimed_failures: Some(1), ..seen.report.clone() };
+        assert_eq!(judge(&Observation { report, ..seen }).cause, Cause::SummaryFailed);
+    }
 }
 
 #[test]
