@@ -28,8 +28,10 @@ pub(crate) struct DatabaseFormat {
     pub(crate) tables: &'static str,
 }
 
-/// How long SQLite itself waits before it says that a database is in use.
-const BUSY: Duration = Duration::from_millis(250);
+/// How often SQLite itself looks again before it says that a database is in use, and the pause between
+/// two looks. Its own pauses grow to a tenth of a second, in which a place stands idle.
+const LOOKS: i32 = 250;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 
 /// Pause before a refused command is tried again.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -146,8 +148,8 @@ impl Database {
 
 const SOMETHING_ELSE: &str = "it is a database of something else";
 
-fn prepare(connection: &Connection) -> rusqlite::Result<()> {
-    connection.busy_timeout(BUSY)?;
+fn prepare(connection: &mut Connection) -> rusqlite::Result<()> {
+    connection.busy_handler(Some(look_again))?;
     // Closing does not copy the journal into the file: that would cost every command two
     // flushes. SQLite does it by itself once the journal has grown.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
@@ -161,6 +163,11 @@ fn prepare(connection: &Connection) -> rusqlite::Result<()> {
         connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
     }
     connection.pragma_update(None, "synchronous", "full")
+}
+
+fn look_again(looks: i32) -> bool {
+    std::thread::sleep(BETWEEN_LOOKS);
+    looks < LOOKS
 }
 
 /// Makes the tables, unless another process has made them or the file holds others.

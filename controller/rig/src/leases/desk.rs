@@ -44,7 +44,7 @@ impl RigLeases<'_> {
             LeaseOrder::Steal { .. } | LeaseOrder::List => None,
         };
         let named: Vec<_> = named.into_iter().collect();
-        self.store.change(&named, |table, now| {
+        let answer = |table: &mut LeaseTable, now| {
             table.expire(now, self.places);
             let id = match order {
                 LeaseOrder::List => return Ok(self.list(table, now)),
@@ -75,7 +75,13 @@ impl RigLeases<'_> {
             }
             let lease = table.view(now, &id, self.policy, self.places)?;
             Ok(LeaseAnswer::Lease { lease })
-        })
+        };
+        match order {
+            LeaseOrder::List | LeaseOrder::Poll(_) | LeaseOrder::Own { .. } => {
+                self.store.look(&named, answer)
+            }
+            _ => self.store.change(&named, answer),
+        }
     }
 
     /// Tells whether a user may use a place now; the lock of the place tells that no other process
@@ -93,7 +99,7 @@ impl RigLeases<'_> {
             return Ok(Admission::Free);
         };
         let named: Vec<_> = user.lease.iter().collect();
-        let admission = self.store.change(&named, |table, now| {
+        let admission = self.store.look(&named, |table, now| {
             table.expire(now, self.places);
             table.admission(now, user, place, &|owner, at| self.may_use(owner, at))
         })?;

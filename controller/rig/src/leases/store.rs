@@ -93,6 +93,24 @@ impl LeaseStore {
         Ok(Self { database: Database::open(FORMAT, path)? })
     }
 
+    /// Applies a step that often changes nothing, as [`Self::change`] does. Others do not wait for it
+    /// then, and it does not wait for them.
+    pub(super) fn look<T>(
+        &self,
+        ids: &[&LeaseId],
+        mut step: impl FnMut(&mut LeaseTable, i64) -> Result<T, LeaseError>,
+    ) -> Result<T, LeaseError> {
+        let seen = self.database.retried(|connection| {
+            let view = connection.transaction()?;
+            let now = now(&view)?;
+            let Ok(before) = load(&view, ids)? else { return Ok(None) };
+            let mut table = before.clone();
+            let done = step(&mut table, now);
+            Ok((done.is_err() || table == before).then_some(done))
+        })?;
+        seen.unwrap_or_else(|| self.change(ids, step))
+    }
+
     /// Applies a step to the table, in one transaction. `ids` are leases that the step asks for and
     /// that may have ended. A step that fails changes nothing.
     pub(super) fn change<T>(

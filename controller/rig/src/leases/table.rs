@@ -21,6 +21,9 @@ pub(super) type MayUse<'m> = &'m dyn Fn(&str, &PlaceTraits) -> bool;
 /// How long a queued lease stays in the queue without being asked for: many times the pause of a
 /// waiting process, and less than a person waits before asking why nothing moves.
 const QUEUE_GRACE: i64 = 30_000;
+/// How much of that time has passed before a sign of life is written down: the others cost a reader no
+/// flush of the disk.
+const NOTED_AFTER: i64 = QUEUE_GRACE / 4;
 
 /// Shortest and longest time that can be asked for, in milliseconds.
 const TIMES: std::ops::RangeInclusive<u64> = 1_000..=365 * 86_400_000;
@@ -148,7 +151,7 @@ impl LeaseTable {
     ) -> Result<(), LeaseError> {
         let row = self.row_mut(id)?;
         row.must_be_of(user)?;
-        if row.is_queued() {
+        if row.is_queued() && row.until < now.saturating_add(QUEUE_GRACE - NOTED_AFTER) {
             row.until = now.saturating_add(QUEUE_GRACE);
         }
         Ok(())
