@@ -5,7 +5,8 @@
 //! passed over by one search for the words of results, so lines are cut out only around these.
 //!
 //! Evidence of a crash counts from the first line of a report on. In front of it firmware prints
-//! what it kept of an earlier crash, so that only phrases of an end count. On a console beside that of the report the time of that line decides.
+//! what it kept of an earlier crash, so that only phrases of an end count. On a console beside that of the
+//! report the time of that line decides, as far as the host can tell what came first.
 //!
 //! A text that the plan expects is a failure that the user knows of only as far as the pattern
 //! spells it out: `passed` says nothing of the `1 failed` on the same line, and neither does `.*`.
@@ -18,8 +19,9 @@ use std::os::unix::fs::FileExt as _;
 use crate::console::lines::{MAX_LINE, control_strings};
 use crate::console::{
     BESIDE, PatternSet, alarm_candidate, candidate, counts_failure, failed_in_list,
-    may_fail_in_list, names_failure, parity_lines, pieces, readable, refusal_candidate, refuses,
-    tells_alarm, tells_crash, tells_failure, tells_fatal_end, writes_over,
+    may_fail_in_list, names_failure, output_of_open_test, parity_lines, pieces, readable,
+    refusal_candidate, refuses, tells_alarm, tells_crash, tells_failure, tells_fatal_end,
+    writes_over,
 };
 use crate::judge::ByteRange;
 use crate::results::ReadLines;
@@ -188,7 +190,13 @@ pub(super) fn unspelled_line(
             let start = memchr::memrchr2(b'\n', b'\r', &lines[..hit]).map_or(0, |end| end + 1);
             let end = memchr::memchr2(b'\n', b'\r', &lines[hit..]).map_or(lines.len(), |n| hit + n);
             let span = offset + start as u64..offset + end as u64;
+            from = end + 1;
             let text = readable(&lines[start..end]);
+            let printed = match known.read.contains(span.start) {
+                true => output_of_open_test(&text),
+                false => Some(&*text),
+            };
+            let Some(printed) = printed else { continue };
             let within = |part: &Range<u64>| part.start < span.end && span.start < part.end;
             let spelled = known.spelled.iter().filter(|part| within(part)).any(|part| {
                 let cut =
@@ -197,12 +205,10 @@ pub(super) fn unspelled_line(
             });
             let excused = spelled
                 || known.excused.iter().any(within)
-                || known.read.contains(span.start)
                 || known.allowed.matches(text.as_bytes());
-            if !excused && tells(&text) {
-                return Some((span, quotable(text.trim_ascii()).to_owned()));
+            if !excused && tells(printed) {
+                return Some((span, quotable(printed.trim_ascii()).to_owned()));
             }
-            from = end + 1;
         }
         None
     })

@@ -30,6 +30,10 @@ use crate::console::{FaultReasons, LogError, PatternSet, is_suspicious};
 use crate::judge::{BootSign, ByteRange, DoubtfulText, Incident, IncidentKind, Observation};
 use crate::results::ReadLines;
 
+/// How far apart lines of two consoles have to be captured for their order to be that in which the target
+/// printed them, in nanoseconds: a busy host reads one console before another.
+const UNORDERED_NS: u64 = 100_000_000;
+
 /// One console of an attempt.
 pub(super) struct SearchedConsole {
     /// The log's path relative to the run.
@@ -430,7 +434,7 @@ impl LogSearch {
 
     /// Returns from where on evidence of a crash counts: from the first line of a report on, and on a
     /// console without one from what was captured behind the first line of the report that ends the
-    /// plan.
+    /// plan, or so shortly in front of it that the host cannot tell which came first.
     fn crashes_count_from(&self, console: &SearchedConsole) -> Result<Option<u64>, AttemptError> {
         if let Some(begin) = console.read.begin() {
             return Ok(Some(begin + 1));
@@ -440,7 +444,8 @@ impl LogSearch {
         let Some(begin) = ended.and_then(|console| console.read.begin()) else { return Ok(None) };
         let time = captured_at(&self.run, file, begin + 1).map_err(AttemptError::Search)?;
         let Some(time) = time else { return Ok(None) };
-        captured_behind(&self.run, &console.file, time).map_err(AttemptError::Search)
+        let from = time.saturating_sub(UNORDERED_NS);
+        captured_behind(&self.run, &console.file, from).map_err(AttemptError::Search)
     }
 }
 

@@ -15,7 +15,7 @@ use regex_automata::meta::Regex;
 use regex_automata::util::syntax;
 
 use super::failed_results::{FoundLine, KnownLines, find_in_blocks, lines_in, quotable};
-use crate::console::{parity_lines, readable, writes_over};
+use crate::console::{output_of_open_test, parity_lines, readable, writes_over};
 
 /// Whole lines that frameworks print about themselves, beside their reports: GoogleTest, cmocka, Catch2,
 /// pytest, Zephyr, AUnit.
@@ -54,8 +54,10 @@ pub(super) fn unaccounted_line(
 fn unaccounted(line: &[u8], span: &Range<u64>, known: &KnownLines<'_>) -> Option<String> {
     // A reader of the terminal sees something else than the report has read.
     let read = known.read.contains(span.start) && !writes_over(line);
+    let open = readable(line);
+    let open = output_of_open_test(&open).filter(|_| read);
     let excused = |part: &Range<u64>| part.start <= span.start && span.end <= part.end;
-    if read || known.excused.iter().any(excused) {
+    if read && open.is_none() || known.excused.iter().any(excused) {
         return None;
     }
     let mut rest = line.to_vec();
@@ -67,7 +69,7 @@ fn unaccounted(line: &[u8], span: &Range<u64>, known: &KnownLines<'_>) -> Option
         return None;
     }
     let text = readable(line);
-    let text = text.trim_ascii();
+    let text = open.unwrap_or(text.trim_ascii());
     let harmless = HARMLESS.as_ref().is_some_and(|lines| lines.is_match(text));
     (!harmless && !known.allowed.matches(text.as_bytes())).then(|| quotable(text).to_owned())
 }

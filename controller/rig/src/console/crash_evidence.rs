@@ -14,7 +14,7 @@ use std::sync::LazyLock;
 use regex_automata::meta::Regex;
 use regex_automata::util::syntax;
 
-use super::fatal_phrases::is_fatal;
+use super::fatal_phrases::{hints, is_fatal};
 use super::lines::texts;
 use super::scan::searched_once;
 use super::suspicion::{is_suspicious, words_tell_crash};
@@ -39,11 +39,15 @@ const PATTERNS: &[&str] = &[
 pub(super) const HINTS: &str = r"(?:watchdog|wdt|iwdg|wwdg) (?:reset|timeout|expired|fired|triggered|bite)|(?:corrupt|overflow|overrun|underflow|smash|(?:hard|bus|usage|mem|memory|memmanage|page|secure|double)[ _]?fault|\bfaulted|segfault|sigsegv|undefinstr|illegal ins|panic|exception|\btrap\b)[^\r\n]*(?:0x|pc)|\b(?:cfsr|hfsr|[bmu]fsr|mmfsr|bfar|mmfar|[ms]tval|excvaddr|exccause|epc1|esr_el[0-9]|far_el[0-9]|elr|e?pc|[er]ip|[ms]epc)\b[ :=(]+(?:0x)?[0-9a-f]{4}|exception number |'main' panicked at |double free|\bdied at |panic!*\s*(?m:$)|abort\(\)[.!]*\s*(?m:$)";
 
 /// Stems of which one stands in each line that looks like a crash.
-const STEMS: &str = r"fault|panic|assert|abort|exception|guru|oops|fatal|trap|crash|lockup|deadlock|smash|corrupt|trace|dump|unhandled|uncaught|sig(?:segv|abrt|bus|ill|fpe)|died|\bbug|error_handler|os_error|osrtxerror|unreach|unrecov|nullpointer|mesh error|overflow|underflow|canary|guard|bad pointer|violation|illegal ins|undefined ins|invalid opcode|bus error|(?:divide|division) by|out of memory|double free|watchdog|wdt|internal error|re(?:set|boot|start)(?:ting|ing)? (?:reason|cause|by|due|because)|runtime error|stack error|pointer deref|(?:unexpected|spurious) int|machine check|halt|killed|fail|\$[ts][0-9a-f]{2}";
+const STEMS: &str = r"<crit>|<emerg>|<alert>|<[012]>|\[c\] |crit|emerg|terminating|suspended|powering|dying|exiting|resetting|rebooting|restarting|memory error|hardware error|seriously|infinite|blown|fault|panic|assert|abort|exception|guru|oops|fatal|trap|crash|lockup|deadlock|smash|corrupt|trace|dump|unhandled|uncaught|sig(?:segv|abrt|bus|ill|fpe)|died|\bbug|error_handler|os_error|osrtxerror|unreach|unrecov|nullpointer|mesh error|overflow|underflow|canary|guard|bad pointer|violation|illegal ins|undefined ins|invalid opcode|bus error|(?:divide|division) by|out of memory|double free|watchdog|wdt|internal error|re(?:set|boot|start)(?:ting|ing)? (?:reason|cause|by|due|because)|runtime error|stack error|pointer deref|(?:unexpected|spurious) int|machine check|halt|killed|fail|\$[ts][0-9a-f]{2}";
 
 static STEM: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let ascii = syntax::Config::new().unicode(false).utf8(false).case_insensitive(true);
-    Regex::builder().configure(searched_once()).syntax(ascii).build(STEMS).ok()
+    Regex::builder()
+        .configure(searched_once())
+        .syntax(ascii)
+        .build(&format!("{STEMS}|{}", hints()))
+        .ok()
 });
 
 static EVIDENCE: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -68,7 +72,7 @@ const BESIDE: &str = "\
 const WANTED: &str = "\
     test tests testing inject injects injecting injected simulate simulating simulated expect \
     expects expecting expected provoke provoking provoked trigger triggering force forcing caught \
-    hook";
+    hook decode decodes decoding decoded";
 
 /// Tells whether a line is evidence of a crash, wherever it stands in a report.
 pub(crate) fn tells_crash(line: &str) -> bool {
@@ -94,7 +98,7 @@ pub(crate) fn alarm_candidate(output: &[u8]) -> Option<usize> {
 
 /// Tells whether a line between the results of a report looks like a crash.
 pub(crate) fn tells_alarm(line: &str) -> bool {
-    words_tell_crash(line) && !is_wanted(line) && !announces(line)
+    (is_fatal(line) || words_tell_crash(line)) && !is_wanted(line) && !announces(line)
 }
 
 /// `Running abort on double free...`, and what libtest passes on of a test that panics, which it judges:
@@ -102,7 +106,9 @@ pub(crate) fn tells_alarm(line: &str) -> bool {
 fn announces(line: &str) -> bool {
     let text = line.trim_ascii_start();
     let frame = text.trim_start_matches(|c: char| c.is_ascii_digit());
-    ["Running ", "thread '", "stack backtrace:", "at /"].iter().any(|head| text.starts_with(head))
+    ["Running ", "test_", "thread '", "stack backtrace:", "at /"]
+        .iter()
+        .any(|head| text.starts_with(head))
         || frame.len() < text.len() && frame.starts_with(": ") && frame.contains("::")
 }
 

@@ -41,7 +41,16 @@ const CRASH: &str = "\
 /// Crash words that tell of an event, wherever they stand: `the worker for packet 12 has crashed`.
 const EVENTS: &str = "\
     faulted hardfault hardfaulted panicked panicking crashed aborted segfault segfaulted smashed \
-    corrupted deadlocked died bugcheck unhandled uncaught unrecoverable";
+    corrupted deadlocked died bugcheck unhandled uncaught unrecoverable sigsegv sigabrt sigbus sigill";
+
+/// Words of what a test provokes: restarts, and the backtraces of its own calls.
+const PROVOKED: &str = "\
+    reset resetting reboot rebooting restart restarting backtrace traceback stacktrace";
+
+/// Words of an end, which a line with the level of an error is about.
+const ENDS: &str = "\
+    resetting rebooting restarting terminating terminated exiting dying killed halting halted suspended \
+    powering critical";
 
 /// Neighbours that make a line suspicious: a first word, and its second words.
 const PAIRS: &[(&str, &str)] = &[
@@ -62,6 +71,12 @@ const PAIRS: &[(&str, &str)] = &[
     ("undefined", "instruction"),
     ("invalid", "opcode"),
     ("bus", "error"),
+    ("memory", "error"),
+    ("hardware", "error"),
+    ("critical", "error"),
+    ("seriously", "wrong"),
+    ("infinite", "loop"),
+    ("blown", "stack"),
     ("divide", "by"),
     ("division", "by"),
     ("null", "pointer dereference"),
@@ -92,10 +107,11 @@ const THINGS: &str = "\
     vector vectors table tables level levels injection detection detector protection support \
     tolerance tolerant counter counters statistics priority mask test tests testing stack \
     entry entries button line pin input signal class classes path log logs logging reporting \
-    tracking reports storage partition delegation threshold thresholds limit limits";
+    tracking reports storage partition delegation threshold thresholds limit limits above below";
 
 /// Words behind a pair that name a part of the machine: `stack overflow detection: active`.
-const PAIR_THINGS: &str = "detection detector protection checking counter counters handler support";
+const PAIR_THINGS: &str =
+    "detection detector protection check checks checking counter counters handler support";
 
 /// Electric signals: `CS asserted`, `nRESET asserted by host`.
 const SIGNALS: &str = "\
@@ -118,7 +134,7 @@ const STATES: &str = "\
     installed registered enabled disabled configured initialized initialised initializing \
     initialising setup ready armed attached loaded supported available linked cleared \
     expected ignored skipped recovered simulated injected tested masked delegated mapped \
-    suppressed remapped relocated";
+    suppressed remapped relocated refused rejected";
 
 /// States that take back even something that failed.
 const WANTED: &str = "expected ignored skipped recovered simulated injected suppressed handled";
@@ -165,7 +181,7 @@ const EVENT: &str = "\
 
 /// Tells whether a line, colours removed, looks like a crash, an assertion or a failed test.
 pub(crate) fn is_suspicious(line: &str) -> bool {
-    if messages(line).any(heads_error) {
+    if messages(line).any(|text| heads_error(text) || is_dire_level(text)) {
         return true;
     }
     let (text, calm) = message(line);
@@ -182,7 +198,7 @@ pub(crate) fn is_suspicious(line: &str) -> bool {
             frames_reset(text, &words)
                 || announces_suite(&words)
                 || tells_intervention(text)
-                || is_alarming(line, &words, calm)
+                || is_alarming(line, &words, calm, Place::Behind)
         }
     }
 }
@@ -192,7 +208,20 @@ pub(crate) fn is_suspicious(line: &str) -> bool {
 pub(super) fn words_tell_crash(line: &str) -> bool {
     let (text, calm) = message(line);
     let words = words(text);
-    matches!(likeness(line, text, &words), Likeness::Open) && is_alarming(line, &words, calm)
+    if messages(line).any(is_dire_level) {
+        return true;
+    }
+    matches!(likeness(line, text, &words), Likeness::Open)
+        && is_alarming(line, &words, calm, Place::Among)
+}
+
+/// Where a line stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Behind the end of a report.
+    Behind,
+    /// Among its results.
+    Among,
 }
 
 /// What a line looks like before its words are weighed.
@@ -218,8 +247,9 @@ fn likeness(line: &str, text: &str, words: &[Word<'_>]) -> Likeness {
     }
 }
 
-fn is_alarming(line: &str, words: &[Word<'_>], calm: bool) -> bool {
-    if fails(words) || tells_failure(line) {
+fn is_alarming(line: &str, words: &[Word<'_>], calm: bool, place: Place) -> bool {
+    let ends = || reports_error(line) && words.iter().any(|word| listed(ENDS, &word.text));
+    if fails(words) || tells_failure(line) || ends() {
         return true;
     }
     // What a system tells for information is no crash, unless it says so in capitals or tells of
@@ -232,7 +262,8 @@ fn is_alarming(line: &str, words: &[Word<'_>], calm: bool) -> bool {
     };
     (0..words.len()).any(|at| {
         let counts = at < LEAD && (!calm || words[at].capital) || happened(at);
-        counts && crashes(words, at)
+        let provoked = place == Place::Among && listed(PROVOKED, &words[at].text);
+        counts && !provoked && crashes(words, at)
     })
 }
 
@@ -322,6 +353,43 @@ pub(super) fn is_in_list(text: &str) -> bool {
     choice().or_else(command).unwrap_or_default()
 }
 
+/// `<crit> x`, `[C] x`, `[FATAL] x`.
+fn is_dire_level(text: &str) -> bool {
+    const LEVELS: [&str; 16] = [
+        "<crit>",
+        "<emerg>",
+        "<alert>",
+        "<fatal>",
+        "<0>",
+        "<1>",
+        "<2>",
+        "[C] ",
+        "[CRIT",
+        "[crit",
+        "[FATAL",
+        "[fatal",
+        "[EMERG",
+        "[PANIC",
+        "CRITICAL:",
+        "FATAL:",
+    ];
+    LEVELS.iter().any(|level| text.starts_with(level))
+}
+
+/// `E (12) main: x`, `<err> app: x`, `[E][app:12]: x`, `ERROR | x`.
+fn is_error_level(text: &str) -> bool {
+    const LEVELS: [&str; 12] = [
+        "E (", "E: ", "E/", "<err>", "<error>", "<3>", "[E]", "[ERR", "[error]", "[Error]",
+        "ERROR:", "ERROR |",
+    ];
+    LEVELS.iter().any(|level| text.starts_with(level))
+}
+
+/// Tells whether a line has the level of an error.
+pub(super) fn reports_error(line: &str) -> bool {
+    messages(line).take(MAX_PREFIXES).any(is_error_level)
+}
+
 /// `I (12) main: x`, `<inf> app: x`, `[INFO] x`, `D: x`.
 fn is_calm_level(text: &str) -> bool {
     const LEVELS: [&str; 12] = [
@@ -393,7 +461,7 @@ pub(super) fn denied(words: &[Word<'_>], at: usize) -> bool {
             return true;
         }
         let announced = || !failed && back <= 2 && listed(ANNOUNCEMENTS, &word.text);
-        if listed(NEGATIONS, &word.text) || announced() {
+        if listed(NEGATIONS, &word.text) && !numbers_part(words, at - back) || announced() {
             return true;
         }
     }
@@ -413,6 +481,14 @@ pub(super) fn denied(words: &[Word<'_>], at: usize) -> bool {
             // A setting of a kernel's command line.
             || word.before.starts_with('=') && matches!(words[at].text.as_str(), "panic" | "oops")
     }) {
+        return true;
+    }
+    // `assert 0, panic 0, watchdog 0`.
+    let listed_zero =
+        words.get(at + 1).is_some_and(|word| word.before == " " && is_zero(&word.text))
+            && words.get(at + 2).is_none_or(|next| next.before.starts_with(','))
+            && words.len() > 2;
+    if listed_zero {
         return true;
     }
     // What it is: `exception vectors at 0x0`, `assert level 2`, but not `unhandled signal 11`.
@@ -444,8 +520,16 @@ pub(super) fn denied(words: &[Word<'_>], at: usize) -> bool {
     last > at
         && listed(RESULTS, &words[last].text)
         && !negated(last)
+        && !(words[last].text == "off" && words[last - 1].text == "powering")
         && !words[last].before.contains(['=', '<', '>', '('])
         && !words.iter().any(|word| word.text.starts_with("fail"))
+}
+
+/// `device 0 fault`, `vcpu#0`: a number that tells which one, and no count.
+fn numbers_part(words: &[Word<'_>], at: usize) -> bool {
+    const PARTS: &str = "device core cpu vcpu thread task channel bank unit node port slot bus";
+    is_zero(&words[at].text)
+        && (words[at].before.ends_with('#') || at > 0 && listed(PARTS, &words[at - 1].text))
 }
 
 /// `ASSERT:0@main.c,12`: the value is the condition, and a source file stands behind it.

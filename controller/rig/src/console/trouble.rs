@@ -3,19 +3,19 @@
 //! # Design
 //! Behind the end of a report the burden of proof has turned, and the words of a crash are not all that a
 //! failure is told in: `malloc failed to allocate`, `something bad has happened`. What a log says of
-//! an attempt that is made again, as a warning or for information is ordinary, and so is a count of zero.
+//! an attempt that is made again, as a warning or for information is ordinary, and so is a count of zero. What it reports as an error is none of that, whatever its words.
 //! Nothing is asked of output in front of an end, or behind a text that a plan waits for: there firmware
 //! tells of such things all the time. `trouble_lines.toml` holds the lines that the words were chosen by.
 
 use super::failed_result::is_of_none;
 use super::structured_counts::labelled_failures;
-use super::suspicion::{denied, is_in_list, message};
+use super::suspicion::{denied, is_in_list, message, reports_error};
 use super::words::{Word, is_zero, listed, number, words};
 
 /// Words of which one tells of trouble.
 const TROUBLE: &str = "\
     failed error errors bad wrong invalid unable cannot broken illegal incorrect unexpected \
-    mismatch hung nobody kasan kcsan kmsan ubsan corrupt damaged";
+    mismatch hung nobody kasan kcsan kmsan ubsan corrupt damaged critical";
 
 /// Words behind a result that make the trouble a part of its test: `PASS: bad CRC is refused`.
 const RESULTS: &str = "ok okay pass passed passes xfail skip skipped todo";
@@ -28,7 +28,7 @@ const GOES_ON: &str = "\
 /// Words behind one of trouble that name a part of the system, or a measure of it.
 const THINGS: &str = "\
     code codes ratio rate rates counter counters count counts handler handlers handling correction \
-    detection injection threshold budget vector led log logging mask";
+    detection injection threshold budget vector led log logging mask section sections";
 
 /// Words that return as a value: `xAreQueuesStillRunning() returned false`.
 const VALUES: &str = "false pdfalse pdfail null";
@@ -59,7 +59,8 @@ pub(crate) fn tells_trouble(line: &str) -> bool {
         return false;
     }
     !words.iter().any(is_plain)
-        && (0..words.len()).any(|at| is_trouble(&words, at) && !denied(&words, at))
+        && (reports_error(line)
+            || (0..words.len()).any(|at| is_trouble(&words, at) && !denied(&words, at)))
 }
 
 fn is_trouble(words: &[Word<'_>], at: usize) -> bool {

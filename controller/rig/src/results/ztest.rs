@@ -149,12 +149,12 @@ impl Grammar for Ztest {
             // ztest makes that very test fail, so a pass behind it is a failure that is expected.
             return self.running.as_ref() == Some(&self.key(name));
         } else {
-            return false;
+            return self.keeps_own_assertion(text);
         }
         true
     }
 
-    /// Keeps the assertion that a running case prints before its result.
+    /// Keeps what a running case prints before its result: an assumption, or an assertion of a helper.
     fn prose(&mut self, text: &str, _record: &mut ReportBuilder) {
         let Some(running) = &self.running else { return };
         if let Some(at) = text.find("Assumption failed at ") {
@@ -218,6 +218,19 @@ impl Ztest {
             record.compare(&format!("skipped of {name}"), skipped, skip);
             record.compare(&format!("cases of {name}"), total, pass + fail + skip);
         }
+    }
+
+    /// Keeps an assertion that failed in the very function of the case that runs.
+    fn keeps_own_assertion(&mut self, text: &str) -> bool {
+        let (Some(failed), Some(running)) = (failed_assertion(text), &self.running) else {
+            return false;
+        };
+        let own = failed.starts_with("Assertion") && is_own(failed, running);
+        if own {
+            self.failed_in.get_or_insert(FailedIn::Test);
+            self.assertion.get_or_insert_with(|| failed.to_owned());
+        }
+        own
     }
 
     fn key(&self, name: &str) -> String {
