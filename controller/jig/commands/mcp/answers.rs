@@ -10,7 +10,7 @@ use base64::prelude::BASE64_STANDARD;
 use jiff::{SignedDuration, Timestamp};
 use jig_knowledge::retrieve::RetrievalContext;
 use jig_knowledge::{Knowledge, KnowledgeOptions};
-use jig_lab::{AuditPage, Catalogue, RigQuery, RigView, RunPage, RunStanding, RunSummary};
+use jig_lab::{AuditPage, RigQuery, RigView, RunPage, RunStanding, RunSummary};
 use jig_model::lease::{LeaseAnswer, LeaseOrder};
 use jig_model::{Fault, PlaceName, RunId};
 use jig_operator::tools::RigQuestion;
@@ -99,7 +99,7 @@ pub(super) async fn answer(
 async fn leases(common: &Common, rig: Option<&RemoteRig>) -> Result<Value, Failure> {
     let answer = match rig {
         Some(rig) => rig.call(&OrderLease { order: LeaseOrder::List }).await?,
-        None => Catalogue::load(&common.own_lab())?.order_lease(&LeaseOrder::List)?,
+        None => common.reader.read(&common.own_lab())?.order_lease(&LeaseOrder::List)?,
     };
     let LeaseAnswer::List { now, places, queue } = answer else { return Err(unexpected()) };
     Ok(json!({ "now": now, "places": places, "queue": queue }))
@@ -124,7 +124,7 @@ async fn runs(
     match rig {
         // No more records are read than are told.
         None => {
-            let store = RunStore::new(Catalogue::load(&common.own_lab())?.runs_dir());
+            let store = RunStore::new(common.reader.read(&common.own_lab())?.runs_dir());
             let entries = store.newest_before(before.as_ref())?;
             runs.extend(entries.map(|entry| RunSummary::of(&entry)).filter(wanted).take(limit + 1));
         }
@@ -340,7 +340,7 @@ fn knowledge(
     board: Option<String>,
     limit: usize,
 ) -> Result<Value, Failure> {
-    let folder = Knowledge::folder_in(&Catalogue::load(&common.lab()?)?.state());
+    let folder = Knowledge::folder_in(&common.reader.read(&common.lab()?)?.state());
     let knowledge = Knowledge::open(&folder, KnowledgeOptions::default())?;
     let context = RetrievalContext { board, max_results: limit, ..RetrievalContext::new(question) };
     let answer = knowledge.search(&context)?;
