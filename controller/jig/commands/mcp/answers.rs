@@ -20,6 +20,7 @@ use jig_service::client::{RemoteRig, RunPart};
 use jig_service::protocol::{DescribeRun, OrderLease, ReadRunFile};
 use serde_json::{Value, json};
 
+use super::search;
 use crate::args::Common;
 use crate::commands::boards;
 use crate::commands::execute::unexpected;
@@ -66,7 +67,11 @@ pub(super) async fn answer(
             let opened = read_part(rig, common, &run, RunPart::Record).await?;
             let standing = RunStanding::of(&opened.entry);
             let record = opened.entry.record?;
-            Ok(json!({ "state": standing, "dir": opened.dir, "record": record }))
+            let mut told = json!({ "state": standing, "dir": opened.dir, "record": record });
+            if rig.is_none() {
+                told["images_kept"] = json!(images_kept(&opened.dir, &record));
+            }
+            Ok(told)
         }
         RigQuestion::RunLog { run, from, lines } => {
             let opened = read_part(rig, common, &run, RunPart::Log).await?;
@@ -92,8 +97,28 @@ pub(super) async fn answer(
         RigQuestion::Knowledge { question, board, limit } => {
             knowledge(common, question, board, limit)
         }
+        RigQuestion::RunsText { question, limit } => {
+            search::runs(common, rig, &question, limit).await
+        }
         RigQuestion::Audit { since_s, limit } => audit(common, rig, since_s, limit).await,
     }
+}
+
+/// Names the copies of its images that a run has kept, as `jig flash` takes them.
+fn images_kept(dir: &Path, record: &RunRecord) -> Vec<String> {
+    let mut kept = Vec::new();
+    for (number, image) in record.images.iter().enumerate() {
+        let copies = ["elf", "hex", "bin"].into_iter().map(|extension| {
+            let name = format!("artefacts/image-{}.{extension}", number + 1);
+            (extension, dir.join(name))
+        });
+        let mut found = copies.filter(|(_, path)| path.is_file());
+        let Some((extension, path)) = found.next() else { continue };
+        let address = image.path.rsplit_once('@').filter(|_| extension == "bin");
+        let address = address.map_or_else(String::new, |(_, address)| format!("@{address}"));
+        kept.push(format!("{}{address}", path.display()));
+    }
+    kept
 }
 
 async fn leases(common: &Common, rig: Option<&RemoteRig>) -> Result<Value, Failure> {
