@@ -28,7 +28,7 @@ use jig_rig::store::PlaceLock;
 use jig_rig::workflow::CancelToken;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
-use crate::{Catalogue, Lab, health_policy};
+use crate::{Catalogue, Lab, health_subject};
 
 /// How long a lease is kept beyond the last word of the process that keeps it: a host that is too
 /// busy for a minute is not one that tests run on.
@@ -137,7 +137,7 @@ impl Catalogue {
         let places = self.rig.places.iter().filter_map(|place| {
             let now = health
                 .as_ref()
-                .and_then(|store| store.of_by(&health_policy(place), &place.name).ok());
+                .and_then(|store| store.of_by(&health_subject(place), &place.name).ok());
             let fitness = match now.map(|now| now.state) {
                 None | Some(HealthState::Healthy) => Fitness::Healthy,
                 Some(state) if state.usable() => Fitness::Suspect,

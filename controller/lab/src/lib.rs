@@ -53,7 +53,7 @@ pub use self::console_name::NoConsole;
 pub use self::coverage::NoCoverage;
 pub use self::execute::CommandError;
 pub use self::faults::InjectError;
-pub use self::health::{CheckError, health_policy};
+pub use self::health::{CheckError, health_subject};
 pub use self::held::HoldError;
 pub use self::hold::hold;
 pub use self::knowledge::{
