@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{Knowledge, locked};
 use crate::embedding::{
@@ -32,7 +32,7 @@ pub(super) struct Meaning {
 }
 
 /// The embedding model and its vectors.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MeaningStats {
     /// Name of the model; nothing while it is being loaded.
     pub model: Option<String>,
@@ -48,7 +48,7 @@ pub struct MeaningStats {
 }
 
 /// What became of the units that had no vector.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EmbedReport {
     /// Units that have a vector now, or another one.
     pub embedded: u64,
