@@ -137,12 +137,10 @@ pub(super) fn add(at: &KbDesk<'_>, args: KbAddArgs) -> Result<u8, Failure> {
         trigger: CaptureTrigger::Marked,
     };
     let order = KnowledgeOrder::Add { draft: Box::new(draft) };
-    let KnowledgeReply::Kept(captured) = at.ask(order)? else { return Err(unexpected()) };
-    if at.screen.json() {
-        at.screen.out_json(&captured);
-        return Ok(exit::PASS);
-    }
+    let reply = at.ask(order)?;
+    let KnowledgeReply::Kept(captured) = &reply else { return Err(unexpected()) };
     match captured {
+        captured if at.screen.json() => at.screen.out_json(captured),
         Captured::Stored(Inserted::New { id }) => at.screen.out(id.as_str()),
         Captured::Stored(Inserted::Repeat { id, count }) => {
             at.screen.out(id.as_str());
@@ -154,11 +152,12 @@ pub(super) fn add(at: &KbDesk<'_>, args: KbAddArgs) -> Result<u8, Failure> {
         Captured::Queued { file, why } => {
             at.screen.insist(&format!(
                 "the store failed ({}); the unit waits in {} and is stored by the next `jig kb` that can",
-                one_line(&why),
-                shown(&file)
+                one_line(why),
+                shown(file)
             ));
         }
     }
+    at.settle(&reply);
     Ok(exit::PASS)
 }
 
@@ -198,10 +197,12 @@ pub(super) fn link(at: &KbDesk<'_>, args: KbLinkArgs) -> Result<u8, Failure> {
 
 /// Changes a unit, and shows it.
 fn changed(at: &KbDesk<'_>, order: KnowledgeOrder) -> Result<u8, Failure> {
-    let KnowledgeReply::Changed(unit) = at.ask(order)? else { return Err(unexpected()) };
+    let reply = at.ask(order)?;
+    let KnowledgeReply::Changed(unit) = &reply else { return Err(unexpected()) };
     match at.screen.json() {
-        true => at.screen.out_json(&*unit),
-        false => show::tell(at.screen, &unit),
+        true => at.screen.out_json(&**unit),
+        false => show::tell(at.screen, unit),
     }
+    at.settle(&reply);
     Ok(exit::PASS)
 }

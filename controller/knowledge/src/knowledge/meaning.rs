@@ -102,6 +102,15 @@ impl Knowledge {
         }
     }
 
+    /// Embeds the units that have no vector since they were added or edited, if there is a model. Searches go
+    /// on meanwhile.
+    ///
+    /// # Errors
+    /// The store cannot be read. A model that fails is no error: the report says so.
+    pub fn embed_new(&self) -> Result<Option<EmbedReport>, KnowledgeError> {
+        self.embed_missing(&mut |_, _| {})
+    }
+
     /// Embeds the units that changed since they were last looked at for this. No lock is held while the
     /// model works.
     pub(crate) fn embed_missing(

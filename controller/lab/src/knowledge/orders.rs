@@ -308,8 +308,39 @@ impl std::fmt::Debug for KnowledgeDoor {
 impl KnowledgeDoor {
     /// Names the knowledge below the folder of a rig's state, and the embedding model. Touches no file.
     pub fn new(state: &Path, embedding: Option<EmbeddingConfig>) -> Self {
-        let embedder = embedding.map(OnnxEmbedder::loader);
+        Self::with_model(state, embedding.map(OnnxEmbedder::loader))
+    }
+
+    /// Names the knowledge below the folder of a rig's state, and what loads the embedding model.
+    pub fn with_model(state: &Path, embedder: Option<LoadEmbedder>) -> Self {
         Self { folder: Knowledge::folder_in(state), embedder, open: Mutex::default() }
+    }
+
+    /// Tells whether there is an embedding model.
+    pub fn has_model(&self) -> bool {
+        self.embedder.is_some()
+    }
+
+    /// Makes the vectors of units that were added or edited, if there is a model and any knowledge. Waits for
+    /// the model; searches and captures go on meanwhile.
+    pub fn embed_new(&self) {
+        if self.embedder.is_none() || !self.folder.join("knowledge.db").exists() {
+            return;
+        }
+        let embedded = self.opened().and_then(|(knowledge, _)| knowledge.embed_new());
+        match embedded {
+            Ok(Some(report)) => {
+                let (embedded, failed) = (report.embedded, report.failed);
+                tracing::debug!(embedded, failed, "units were looked at for their vectors");
+                if let Some(problem) = report.problem {
+                    tracing::warn!("new units are found by words only: {problem}");
+                }
+            }
+            Ok(None) => {}
+            Err(error) => {
+                tracing::warn!(error = chain(&error), "new units are found by words only");
+            }
+        }
     }
 
     /// Carries out the order of a caller from elsewhere, who is the user of the catalogue. Waits for the
@@ -329,7 +360,8 @@ impl KnowledgeDoor {
         }
         let by = catalogue.user().identity.name.to_string();
         let answered = self.carry_out(catalogue, order, &by, &mut |_, _| {})?;
-        self.settle(&answered.reply);
+        // Vectors are made by the service beside its calls, which no caller waits for.
+        self.settle_index(&answered.reply);
         Ok(answered)
     }
 
@@ -425,8 +457,31 @@ impl KnowledgeDoor {
         Ok(KnowledgeAnswered { reply: work(&knowledge)?, outbox })
     }
 
-    /// Notes that units of an answer were read, and makes the next search faster.
+    /// Does what may come behind the answer: notes that units were read, makes the next search faster, and
+    /// makes the vectors of units that are new.
     pub fn settle(&self, reply: &KnowledgeReply) {
+        let makes_units = match reply {
+            KnowledgeReply::Kept(_) | KnowledgeReply::Changed(_) | KnowledgeReply::Imported(_) => {
+                true
+            }
+            KnowledgeReply::Found(_)
+            | KnowledgeReply::Shown(_)
+            | KnowledgeReply::Stats(_)
+            | KnowledgeReply::OfRun(_)
+            | KnowledgeReply::Exported(_)
+            | KnowledgeReply::Linked
+            | KnowledgeReply::Learnt { .. }
+            | KnowledgeReply::CaughtUp(_)
+            | KnowledgeReply::Reindexed(_)
+            | KnowledgeReply::Fitted(_) => false,
+        };
+        if makes_units {
+            self.embed_new();
+        }
+        self.settle_index(reply);
+    }
+
+    fn settle_index(&self, reply: &KnowledgeReply) {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let Some(knowledge) = open else { return };
         match reply {
