@@ -370,3 +370,25 @@ fn what_is_about_the_whole_rig_takes_the_right_to_all_of_it() {
     ];
     assert_eq!(asked, wanted);
 }
+
+#[test]
+fn knowledge_tells_of_all_places_and_is_changed_by_who_administers_them() {
+    let rig = RuledRig::new();
+    let unit = rig.key("lead", &["kb", "add", "--title", "secret-1 needs a cold start"]);
+    let unit = unit.says(0, &[]).out().trim().to_owned();
+    rig.key("lead", &["kb", "verify", &unit]).says(0, &[]);
+    // A unit may tell of a place that the key does not see.
+    for verb in
+        [&["kb", "search", "cold"][..], &["kb", "show", &unit], &["kb", "stats"], &["kb", "export"]]
+    {
+        let refused = rig.key("ci", verb);
+        refused.says(2, &["ci has no right to see all places"]);
+        assert!(!refused.out().contains("cold start"), "{refused}");
+    }
+    rig.key("ci", &["kb", "reject", &unit]).says(2, &["ci has no right to administer all places"]);
+    assert!(rig.user(&["kb", "show", &unit]).says(0, &[]).out().contains("by lead"));
+    let asked = rig.asked();
+    for line in ["lead kb-add - accepted", "lead kb-verify - accepted", "ci kb-reject - refused"] {
+        assert!(asked.iter().any(|asked| asked == line), "{line} in {asked:?}");
+    }
+}

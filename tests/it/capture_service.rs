@@ -17,7 +17,7 @@ use jig_model::command::{
 };
 use jig_model::protocol::LineControl;
 use jig_rig::workflow::CancelToken;
-use nix::sys::signal::Signal;
+use nix::sys::signal::{Signal, kill};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
@@ -218,12 +218,14 @@ fn through_hand_overs_and_kills_each_line_is_kept_or_a_gap_says_that_it_is_not()
     service.state("bench", "captured");
     grows("what is captured after it", between);
 
-    // The run dies.
+    // The run dies: its process is the service's, and not that of its caller.
     let run = bench.run_until("never");
     service.state("bench", "lent");
     grows("the second run's log", in_run);
-    run.signal(Signal::SIGKILL);
-    run.finish();
+    let workers = bench.workshop.processes().into_iter();
+    let mut workers = workers.filter(|(_, line)| line.contains(" worker --job "));
+    kill(workers.next().expect("the run's process").0, Signal::SIGKILL).unwrap();
+    run.finish().says(75, &[]);
     service.state("bench", "captured");
     grows("what is captured after the kill", between);
 

@@ -246,3 +246,74 @@ fn processes_that_are_killed_in_the_queue_leave_a_rig_that_works() {
     // No process asks for those that were killed, so they leave the queue and give back what they got.
     rig.by_ci(&["lease", "acquire", "-b", "bench-1", "--wait", "120s"]).says(0, &[]);
 }
+
+/// Waits until no emulator of a rig is left.
+fn nothing_runs(rig: &SharedRig) {
+    until("the board's end", || rig.0.emulators().is_empty().then_some(()));
+}
+
+#[test]
+fn the_board_of_a_lease_lives_as_long_as_the_lease() {
+    let _slot = Slot::take();
+    let rig = SharedRig::new();
+    let image = elf("microbit", "shell");
+    // By release, by its end, by theft; from this host and from elsewhere.
+    let lease = rig.by_user(&["lease", "acquire", "-b", "bench-1", "--image", &image]);
+    let lease = lease.says(0, &["its board is powered as long"]).out().trim().to_owned();
+    assert_eq!(rig.0.emulators().len(), 1);
+    rig.by_user(&["regs", "-b", "bench-1"]).says(0, &[]);
+    rig.by_user(&["reset", "-b", "bench-1"]).says(0, &[]);
+    rig.by_ci(&["regs", "-b", "bench-1"]).says(75, &["leased by"]);
+    rig.by_user(&["lease", "extend", &lease]).says(0, &[]);
+    rig.by_user(&["lease", "release", &lease]).says(0, &[]);
+    nothing_runs(&rig);
+
+    rig.by_ci(&["lease", "acquire", "-b", "bench-1", "--image", &image]).says(0, &[]);
+    rig.by_ci(&["regs", "-b", "bench-1"]).says(0, &[]);
+    rig.by_user(&["lease", "steal", "bench-1", "--why", "a test"]).says(0, &[]);
+    nothing_runs(&rig);
+
+    let args = ["lease", "acquire", "-b", "bench-1", "--ttl", "1s", "--image", &image];
+    rig.by_user(&args).says(0, &[]);
+    nothing_runs(&rig);
+    assert_eq!(rig.holder(0), Value::Null, "the board keeps no lease from ending");
+    // An image that cannot be put on the board leaves no lease behind.
+    let bad = rig.0.write("bad.elf", "no image").display().to_string();
+    let failed = rig.by_user(&["lease", "acquire", "-b", "bench-1", "--image", &bad]);
+    assert!([2, 3].contains(&failed.code()), "{failed}");
+    assert_eq!(rig.holder(0), Value::Null);
+    nothing_runs(&rig);
+}
+
+#[test]
+fn the_board_of_a_shell_lives_as_long_as_the_shell() {
+    let _slot = Slot::take();
+    let rig = SharedRig::new();
+    let image = elf("microbit", "shell");
+    let jig = env!("CARGO_BIN_EXE_jig");
+    let within = format!("{jig} regs && {jig} reset && {jig} regs --json && exit 7");
+    let args = ["shell", "-b", "bench-1", "--image", &image, "--", "sh", "-c", &within];
+    let ran = rig.by_user(&args);
+    ran.says(7, &[]);
+    assert!(ran.out().contains("\"registers\""), "{ran}");
+    nothing_runs(&rig);
+    assert_eq!(rig.holder(0), Value::Null);
+    // A stolen lease takes the board along.
+    let args = ["shell", "-b", "bench-1", "--image", &image, "--", "sleep", "300"];
+    let shell = Started::of(&mut rig.user(&args));
+    until("the board", || (!rig.0.emulators().is_empty()).then_some(()));
+    until("the shell", || {
+        let all = rig.0.processes();
+        let sleeps = fs::read_dir("/proc").unwrap().filter_map(Result::ok).any(|process| {
+            let line = fs::read(process.path().join("cmdline")).unwrap_or_default();
+            let environ = fs::read(process.path().join("environ")).unwrap_or_default();
+            let mark = rig.0.path("").to_string_lossy().into_owned();
+            line == b"sleep\x00300\0" && String::from_utf8_lossy(&environ).contains(&mark)
+        });
+        (sleeps && !all.is_empty()).then_some(())
+    });
+    rig.by_ci(&["lease", "steal", "bench-1", "--why", "a test"]).says(0, &[]);
+    nothing_runs(&rig);
+    shell.signal(Signal::SIGTERM);
+    shell.finish();
+}

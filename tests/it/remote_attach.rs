@@ -113,7 +113,8 @@ fn a_run_of_a_terminal_at_the_rig_is_told_and_not_cancelled() {
     let _slot = Slot::take();
     let hosts = TwoHosts::new();
     let image = elf("mps2-an385", "never-quiet");
-    let own = started(&mut hosts.rig.jig(ticking(&image, "4s")));
+    let args = [&["--rig", "local"][..], &ticking(&image, "4s")].concat();
+    let own = started(&mut hosts.rig.jig(args));
     let run = talks(&hosts.rig, "tick");
     let refused = hosts.run(&["runs", "cancel", &run]);
     refused.says(2, &["belongs to a command of a terminal"]);

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
+use crate::remote::TwoHosts;
 use crate::repair_project::{MEND, RING, RepairProject};
 use crate::workshop::{Ran, Slot, Started, Workshop, ran, side_by_side, until};
 
@@ -304,4 +305,48 @@ fn what_cannot_be_repaired_is_said_before_anything_begins() {
     fs::write(&task, text.replace("mps2-an385", "absent")).unwrap();
     start().says(2, &["there is no place \"absent\""]);
     assert!(folder(&workshop).is_none(), "a run was begun");
+}
+
+#[test]
+fn a_run_is_driven_here_and_its_board_is_that_of_another_rig() {
+    let hosts = TwoHosts::new();
+    // What is known of the place is the rig's: this host has none of its name.
+    hosts.rig.write(
+        "rig.toml",
+        "version = 1\n[[place]]\nname = \"far-board\"\nboard = \"mps2-an385\"\nemulator = {}\n",
+    );
+    until("the place", || hosts.run(&["lease", "ls"]).out().contains("far-board").then_some(()));
+    let project = RepairProject::new(&hosts.desk);
+    let task = project.task(SCRIPT, Some(MEND));
+    let text = fs::read_to_string(&task).unwrap();
+    let board = text.lines().find(|line| line.starts_with("board = ")).unwrap().to_owned();
+    fs::write(&task, text.replace(&board, "board = \"far-board\"")).unwrap();
+    let _slot = Slot::take();
+    let repaired = ran(hosts.call(&["--json", "repair"]).arg(&task)).unwrap();
+    assert_eq!(repaired.code(), 0, "{repaired}");
+    let document = repaired.json().unwrap();
+    assert_eq!(document["state"], "SUCCESS", "{document:#}");
+    assert_eq!(document["proof"]["reverted"]["passed"], false, "{document:#}");
+    project.is_untouched();
+    // Every run of a board was at the rig, and is copied here with what it shows.
+    let there: Vec<_> = hosts.rig.run_dirs();
+    assert!(there.len() >= 5, "{there:?}");
+    for dir in &there {
+        let copy = hosts.desk.runs().join(dir.file_name().unwrap());
+        assert!(copy.join("record.json").exists() && !copy.join("children.jsonl").exists());
+    }
+    assert!(!hosts.rig.runs().join("repairs").exists(), "the loop is here");
+    // A run that goes on finds its rig by itself.
+    let run = document["run"].as_str().unwrap();
+    let origin =
+        fs::read_to_string(hosts.desk.runs().join("repairs").join(run).join("origin.json"));
+    let origin: Value = serde_json::from_str(&origin.unwrap()).unwrap();
+    assert_eq!(origin["there"], format!("unix:{}", hosts.socket().display()));
+    let fork = hosts.desk.run(["--json", "repair", "fork", &format!("{run}@3")]);
+    assert_eq!(fork.json().unwrap()["state"], "SUCCESS", "{fork}");
+    assert!(hosts.rig.run_dirs().len() > there.len());
+    // A place that the rig does not have is told in the rig's words.
+    fs::write(&task, text.replace(&board, "board = \"near-board\"")).unwrap();
+    let unknown = ran(hosts.call(&["repair"]).arg(&task)).unwrap();
+    unknown.says(2, &["near-board"]);
 }

@@ -13,6 +13,7 @@ use jig_model::lease::RigUser;
 use jig_model::{Fault, Identity, IdentityName, LeaseId};
 use jig_rig::identity::own_identity;
 
+use super::found_service::ServiceCell;
 use super::rig_name::RigName;
 use crate::failure::Failure;
 
@@ -20,7 +21,7 @@ use crate::failure::Failure;
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Common {
     /// Rig file that says what this lab has, or a rig elsewhere: ssh://[USER@]HOST[:PORT][/PATH/OF/JIG]
-    /// or unix:SOCKET
+    /// or unix:SOCKET; local is the rig of this host without its service
     #[arg(long, global = true, value_name = "RIG", env = "JIG_RIG", value_hint = ValueHint::FilePath)]
     pub(crate) rig: Option<RigName>,
     /// Reach a rig over this SSH client instead of the built-in one, such as "ssh -F lab.conf"
@@ -62,13 +63,16 @@ pub(crate) struct Common {
     /// Keeps what was read of the rig of this host.
     #[arg(skip)]
     pub(crate) reader: Arc<CatalogueReader>,
+    /// The service of this host that is used without being named.
+    #[arg(skip)]
+    pub(crate) service: ServiceCell,
 }
 
 impl Common {
     /// Says where the rig is described and its runs are kept; it has to be the rig of this host.
     pub(crate) fn lab(&self) -> Result<LabConfig, Failure> {
         match &self.rig {
-            None | Some(RigName::File(_)) => Ok(self.own_lab()),
+            None | Some(RigName::File(_) | RigName::Local) => Ok(self.own_lab()),
             Some(there @ (RigName::Socket(_) | RigName::Ssh(_))) => {
                 let words = "this verb works on the rig of this host, not on one elsewhere";
                 let way = match there {
@@ -78,7 +82,7 @@ impl Common {
                         let (port, user) = (port.unwrap_or_default(), user.unwrap_or_default());
                         format!(": ssh {port}{user}{}", target.host())
                     }
-                    RigName::Socket(_) | RigName::File(_) => String::new(),
+                    RigName::Socket(_) | RigName::File(_) | RigName::Local => String::new(),
                 };
                 Err(Failure::new(Fault::Usage, words).help(format!(
                     "run it at the rig's host{way}; for this host leave out --rig and JIG_RIG"
@@ -96,7 +100,7 @@ impl Common {
     pub(crate) fn own_lab(&self) -> LabConfig {
         let rig = match &self.rig {
             Some(RigName::File(file)) => Some(file.clone()),
-            None | Some(RigName::Socket(_) | RigName::Ssh(_)) => None,
+            None | Some(RigName::Local | RigName::Socket(_) | RigName::Ssh(_)) => None,
         };
         LabConfig {
             rig,
@@ -124,7 +128,9 @@ impl Common {
         ];
         let mut args: Vec<OsString> = Vec::new();
         for (option, path) in named {
-            args.extend(path.iter().flat_map(|path| [option.into(), path.clone().into()]));
+            // A worker may have another current folder.
+            let path = path.iter().map(|path| std::path::absolute(path).unwrap_or(path.clone()));
+            args.extend(path.flat_map(|path| [option.into(), path.into()]));
         }
         args.extend(std::iter::repeat_n("-v".into(), self.verbose.into()));
         if self.log_format == LogFormat::Json {

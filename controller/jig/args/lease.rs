@@ -1,9 +1,10 @@
 //! What users type after `jig lease` and `jig shell`. Parsing only.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueHint};
 use jig_model::lease::{LeaseAsk, LeaseNamed, PlaceSelector};
 use jig_model::{ClassName, LeaseId, PlaceName};
 
@@ -51,6 +52,10 @@ pub(crate) struct AcquireArgs {
     /// How long it lasts (30m, 2h) [default: as the rig file says, else 30m]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) ttl: Option<Duration>,
+    /// Keep the board powered as long as the lease lasts, with this image: ELF, Intel HEX, or
+    /// FILE.bin@ADDRESS
+    #[arg(long, visible_alias = "elf", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) image: Option<PathBuf>,
     /// Let only commands that name the lease use it (--lease, JIG_LEASE): for jobs that share a user
     #[arg(long)]
     pub(crate) by_id: bool,
@@ -79,6 +84,10 @@ pub(crate) struct WantedPlace {
 pub(crate) struct ShellArgs {
     #[command(flatten)]
     pub(crate) wanted: WantedPlace,
+    /// Keep the board powered as long as the shell runs, with this image: ELF, Intel HEX, or
+    /// FILE.bin@ADDRESS
+    #[arg(long, visible_alias = "elf", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) image: Option<PathBuf>,
     /// Program to run in place of the shell, and its arguments
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,

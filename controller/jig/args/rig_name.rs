@@ -1,5 +1,6 @@
 //! Names of rigs: files of this host, and connections.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -10,6 +11,8 @@ use jig_drivers::ssh::{SshTarget, SshTargetError};
 pub(crate) enum RigName {
     /// The rig file of this host.
     File(PathBuf),
+    /// The rig of this host as it is found, without the service of this host: `local`.
+    Local,
     /// The socket of `jig serve`: `unix:PATH`.
     Socket(PathBuf),
     /// The rig of another host: `ssh://HOST`.
@@ -25,12 +28,26 @@ pub(crate) enum NotRigName {
     Ssh(#[from] SshTargetError),
 }
 
+impl fmt::Display for RigName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => path.display().fmt(f),
+            Self::Local => f.write_str("local"),
+            Self::Socket(path) => write!(f, "unix:{}", path.display()),
+            Self::Ssh(target) => target.fmt(f),
+        }
+    }
+}
+
 impl FromStr for RigName {
     type Err = NotRigName;
 
     fn from_str(text: &str) -> Result<Self, NotRigName> {
         if text.starts_with("ssh://") {
             return Ok(Self::Ssh(text.parse()?));
+        }
+        if text == "local" {
+            return Ok(Self::Local);
         }
         match text.strip_prefix("unix:") {
             Some("") => Err(NotRigName::NoPath),

@@ -19,7 +19,12 @@ pub(crate) fn hold(common: &Common, screen: &Screen, args: HoldArgs) -> Result<u
     let HoldArgs { target, image, wait } = args;
     let named = target.chip.as_ref().and_then(|chip| chip.selector.as_deref());
     let probe = named.map_or_else(String::new, |probe| format!(" --probe {}", typed(probe)));
-    let command = Command::Hold(HoldCommand { place: target.board, image, wait_ms: ms(wait) });
+    let command = Command::Hold(HoldCommand {
+        place: target.board,
+        image,
+        wait_ms: ms(wait),
+        ends_with_lease: false,
+    });
     let view =
         Arc::new(HoldEvents { screen: screen.clone(), flash: FlashView::new(screen), probe });
     let events = Arc::clone(&view);

@@ -1,51 +1,88 @@
 //! The rig that a verb works on: that of this host, or one behind a connection.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use jig_lab::{Catalogue, Lab, RigQuery, RigView, look_again};
 use jig_model::command::{Command, EventSink, Refusal, Reply};
 use jig_model::lease::{LeaseAnswer, LeaseOrder};
-use jig_model::protocol::BoxFuture;
 use jig_model::{ConsoleName, Fault, Identity, PlaceName, RunId};
 use jig_rig::identity::own_identity;
-use jig_rig::store::host_name;
 use jig_rig::workflow::CancelToken;
-use jig_service::client::{CallError, Connect, Connected, GoesOn, RemoteRig, RemoteRigError};
+use jig_service::client::{CallError, Connect, GoesOn, RemoteRig, RemoteRigError};
 use jig_service::protocol::{DescribePlace, OrderLease, PlaceAnswer};
-use jig_service::server::{RigHost, serve};
-use tokio::io::{duplex, split};
-use tokio::net::UnixStream;
 use tokio::sync::mpsc;
 
+use super::connects::{OwnConnect, SocketConnect, caller};
 use super::open_lab;
+use super::own_service::{self, ServiceConnect};
 use super::rpc::rig_host;
 use super::runtime::until_signalled;
 use super::ssh_rig::SshConnect;
-use crate::args::{Common, RigName, own_name};
-use crate::failure::{Failure, chain};
+use crate::args::{Common, FoundService, RigName};
+use crate::failure::Failure;
 
 /// The rig that a verb works on.
 pub(crate) enum OpenRig {
     /// That of this host.
     Here(Lab),
+    /// That of this host, whose service carries out what has to come to its end without its caller.
+    Served(ServedLab),
     /// One of another host, or of another user.
     There(RemoteRig),
+}
+
+/// The rig of this host, and its service, which has the same folders.
+pub(crate) struct ServedLab {
+    lab: Lab,
+    service: Box<RemoteRig>,
+    /// Whether the service carries commands out, and so learns from their runs.
+    learns: AtomicBool,
+}
+
+impl ServedLab {
+    async fn execute(
+        &self,
+        command: Command,
+        input: mpsc::Receiver<Vec<u8>>,
+        events: Arc<dyn EventSink>,
+        cancel: CancelToken,
+    ) -> Result<Reply, Failure> {
+        if !own_service::takes(self.lab.catalogue(), &command) {
+            return Ok(self.lab.execute_with_input(command, input, events, cancel).await?);
+        }
+        self.learns.store(true, Ordering::Relaxed);
+        Ok(self.service.execute(command, input, events, cancel).await?)
+    }
 }
 
 impl OpenRig {
     /// Opens the rig that the arguments name.
     pub(crate) fn open(common: &Common) -> Result<Self, Failure> {
-        Ok(match elsewhere(common)? {
-            None => Self::Here(open_lab(common)?),
-            Some(rig) => Self::There(rig),
-        })
+        if let Some(rig) = elsewhere(common)? {
+            return Ok(Self::There(rig));
+        }
+        let lab = open_lab(common)?;
+        let (Some(FoundService::SameFolders { socket, runs }), Some(own)) =
+            (own_service::found(common), own_service::own_caller())
+        else {
+            return Ok(Self::Here(lab));
+        };
+        // One that is not there yet could not be told to be the same.
+        if std::fs::create_dir_all(&runs).is_err() {
+            return Ok(Self::Here(lab));
+        }
+        let connect = Arc::new(ServiceConnect::new(common, socket));
+        let service = RemoteRig::new(connect, runs, caller(), env!("CARGO_PKG_VERSION"));
+        let service = Box::new(service.under(common.lease.clone()).as_own(own));
+        Ok(Self::Served(ServedLab { lab, service, learns: AtomicBool::new(false) }))
     }
 
     /// Returns the boards and places, where they are those of this host.
     pub(crate) fn catalogue(&self) -> Option<&Catalogue> {
         match self {
-            Self::Here(lab) => Some(lab.catalogue()),
+            Self::Here(lab) | Self::Served(ServedLab { lab, .. }) => Some(lab.catalogue()),
             Self::There(_) => None,
         }
     }
@@ -53,7 +90,7 @@ impl OpenRig {
     /// Returns the folder in which the runs are found.
     pub(crate) fn runs_dir(&self) -> PathBuf {
         match self {
-            Self::Here(lab) => lab.catalogue().runs_dir(),
+            Self::Here(lab) | Self::Served(ServedLab { lab, .. }) => lab.catalogue().runs_dir(),
             Self::There(rig) => rig.runs_dir().to_owned(),
         }
     }
@@ -62,6 +99,11 @@ impl OpenRig {
     pub(crate) fn learn_from(&self, run: &RunId) {
         match self {
             Self::Here(lab) => lab.catalogue().knowledge().capture(run),
+            Self::Served(ServedLab { lab, learns, .. }) => {
+                if !learns.load(Ordering::Relaxed) {
+                    lab.catalogue().knowledge().capture(run);
+                }
+            }
             Self::There(_) => {}
         }
     }
@@ -69,7 +111,7 @@ impl OpenRig {
     /// Finds the console of a place that is meant where none is named.
     pub(crate) async fn primary_console(&self, place: &PlaceName) -> Result<ConsoleName, Failure> {
         match self {
-            Self::Here(lab) => {
+            Self::Here(lab) | Self::Served(ServedLab { lab, .. }) => {
                 let (_, profile) = lab.catalogue().place(place)?;
                 Ok(profile.primary_console().clone())
             }
@@ -84,7 +126,7 @@ impl OpenRig {
     /// Looks at the rig.
     pub(crate) async fn view(&self, common: &Common, query: RigQuery) -> Result<RigView, Failure> {
         let rig = match self {
-            Self::Here(_) => None,
+            Self::Here(_) | Self::Served(_) => None,
             Self::There(rig) => Some(rig),
         };
         seen(rig, common, query).await
@@ -93,7 +135,9 @@ impl OpenRig {
     /// Asks something of the leases of the rig.
     pub(crate) async fn lease(&self, order: LeaseOrder) -> Result<LeaseAnswer, Failure> {
         match self {
-            Self::Here(lab) => Ok(lab.catalogue().order_lease(&order)?),
+            Self::Here(lab) | Self::Served(ServedLab { lab, .. }) => {
+                Ok(lab.catalogue().order_lease(&order)?)
+            }
             Self::There(rig) => Ok(rig.call(&OrderLease { order }).await?),
         }
     }
@@ -108,15 +152,31 @@ impl OpenRig {
     ) -> Result<Reply, Failure> {
         match self {
             Self::Here(lab) => Ok(lab.execute_with_input(command, input, events, cancel).await?),
+            Self::Served(served) => served.execute(command, input, events, cancel).await,
             Self::There(rig) => Ok(rig.execute(command, input, events, cancel).await?),
         }
     }
 }
 
-/// Returns the rig of another host, or of another user, if the arguments name one.
+/// Returns the rig of another host, or of another user, if the arguments name one, or if a service of
+/// this host serves the rig that they mean and keeps it in folders of its own.
 pub(crate) fn elsewhere(common: &Common) -> Result<Option<RemoteRig>, Failure> {
+    match own_service::found(common) {
+        Some(FoundService::OtherFolders { socket }) => {
+            let runs = Catalogue::load(&common.own_lab())?.runs_dir();
+            let connect = Arc::new(SocketConnect(socket));
+            let rig = RemoteRig::new(connect, runs, caller(), env!("CARGO_PKG_VERSION"));
+            Ok(Some(rig.under(common.lease.clone())))
+        }
+        Some(FoundService::SameFolders { .. }) | None => named_elsewhere(common),
+    }
+}
+
+/// Returns the rig of another host, or of another user, if the arguments name one. For what works on the
+/// runs that this user has.
+pub(crate) fn named_elsewhere(common: &Common) -> Result<Option<RemoteRig>, Failure> {
     let connect: Arc<dyn Connect> = match &common.rig {
-        None | Some(RigName::File(_)) => return Ok(None),
+        None | Some(RigName::File(_) | RigName::Local) => return Ok(None),
         Some(RigName::Socket(path)) => Arc::new(SocketConnect(path.clone())),
         Some(RigName::Ssh(target)) => Arc::new(SshConnect::new(common, target.clone())?),
     };
@@ -224,83 +284,5 @@ impl From<Refusal> for Failure {
         });
         let message = std::iter::once(message).chain(lines).collect::<String>();
         Self { help, ..Self::new(fault, message) }
-    }
-}
-
-/// Says who calls: `user@host`.
-fn caller() -> String {
-    let user = own_name();
-    format!("{user}@{}", host_name())
-}
-
-/// Bytes that wait between both ends of a connection within this process: as in a pipe.
-const OWN_BUFFER: usize = 64 << 10;
-
-/// Connects to `jig serve` of this host.
-struct SocketConnect(PathBuf);
-
-impl Connect for SocketConnect {
-    fn host(&self) -> String {
-        format!("unix:{}", self.0.display())
-    }
-
-    fn connect(&self) -> BoxFuture<'_, Result<Connected, Refusal>> {
-        Box::pin(async {
-            let connected = UnixStream::connect(&self.0).await;
-            let (from, to) = connected.map_err(|error| unreachable(&self.0, &error))?.into_split();
-            Ok(Connected { from: Box::new(from), to: Box::new(to) })
-        })
-    }
-}
-
-/// Serves the rig of this host to this process.
-struct OwnConnect {
-    host: Arc<RigHost>,
-    identity: Identity,
-}
-
-impl Connect for OwnConnect {
-    fn host(&self) -> String {
-        "this host".to_owned()
-    }
-
-    fn connect(&self) -> BoxFuture<'_, Result<Connected, Refusal>> {
-        let (near, far) = duplex(OWN_BUFFER);
-        let (from, to) = split(far);
-        // Ends with the other side.
-        tokio::spawn(serve(Arc::clone(&self.host), self.identity.clone(), from, to));
-        let (from, to) = split(near);
-        Box::pin(async { Ok(Connected { from: Box::new(from), to: Box::new(to) }) })
-    }
-}
-
-fn unreachable(socket: &Path, error: &std::io::Error) -> Refusal {
-    let message = format!("cannot connect to {}: {}", socket.display(), chain(error));
-    let help = Some(match error.kind() {
-        std::io::ErrorKind::PermissionDenied => {
-            "another user serves this rig; one who may let you \
-            in starts it with a group of yours: jig serve --socket-mode 660 --socket-group GROUP"
-        }
-        _ => "start `jig serve`, which names its socket",
-    });
-    let help = help.map(str::to_owned);
-    Refusal { fault: Fault::Lab, message, help, problems: Vec::new() }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::io;
-
-    use super::*;
-
-    #[test]
-    fn a_socket_of_another_user_is_not_started_again_but_asked_for() {
-        let of = |kind: io::ErrorKind| unreachable(Path::new("/run/r.sock"), &kind.into());
-        let denied = of(io::ErrorKind::PermissionDenied);
-        assert_eq!(denied.fault, Fault::Lab);
-        assert!(denied.message.contains("/run/r.sock: permission denied"), "{denied:?}");
-        assert!(denied.help.as_deref().unwrap().contains("--socket-group"), "{denied:?}");
-        let absent = of(io::ErrorKind::NotFound);
-        assert!(absent.help.as_deref().unwrap().starts_with("start `jig serve`"), "{absent:?}");
     }
 }

@@ -6,7 +6,7 @@
 use std::ffi::OsString;
 use std::sync::Arc;
 
-use jig_lab::Catalogue;
+use jig_lab::{Catalogue, KnowledgeDoor};
 use jig_model::{Fault, exit};
 use jig_rig::identity::{named, over_ssh, own_identity};
 use jig_rig::store::host_name;
@@ -14,6 +14,7 @@ use jig_service::jobs::{JobStore, WorkerProgram};
 use jig_service::server::{CatalogueCache, FileStore, JobWatchers, RigHost, serve};
 use tokio::io::{stdin, stdout};
 
+use super::embedding::model_of_host;
 use super::runtime::until_signalled;
 use crate::args::{Common, RpcArgs};
 use crate::failure::Failure;
@@ -45,11 +46,13 @@ pub(crate) fn rig_host(common: &Common) -> Result<RigHost, Failure> {
         runs: catalogue.runs_dir(),
         audit: catalogue.audit_log(),
         watchers: JobWatchers::default(),
-        worker: WorkerProgram { program, args: common.again() },
+        worker: WorkerProgram { program, args: common.again(), ..WorkerProgram::default() },
+        knowledge: KnowledgeDoor::new(&state, model_of_host()),
         catalogue: CatalogueCache::new(config),
         name: host_name(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         refuse: |error| Failure::from(error).into(),
         refuse_lease: |error| Failure::from(error).into(),
+        refuse_knowledge: |error| Failure::from(error).into(),
     })
 }

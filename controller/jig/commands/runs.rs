@@ -23,7 +23,7 @@ use jig_service::protocol::PruneRuns;
 use serde_json::json;
 
 use self::source::open;
-use super::rig::elsewhere;
+use super::rig::named_elsewhere;
 use super::runtime::until_signalled;
 use crate::args::{Common, RunsCommand};
 use crate::failure::Failure;
@@ -46,7 +46,7 @@ pub(crate) fn runs(
         RunsCommand::Export { run, output } => export::export(common, screen, &run, output),
         RunsCommand::Prune { keep_days, keep_size } => {
             let limits = RunLimits { keep_days, keep_bytes: keep_size };
-            let pruned = match (elsewhere(common)?, &common.runs) {
+            let pruned = match (named_elsewhere(common)?, &common.runs) {
                 (Some(rig), _) => {
                     until_signalled(async |_| Ok(rig.call(&PruneRuns { limits }).await?))?
                 }

@@ -100,7 +100,9 @@ fn carry_out_job(common: &Common, screen: &Screen, folder: &Path) -> Result<(Rep
     let JobSpec { command, by, lease, attached: _ } = spec;
     let user = RigUser { identity: by, lease, ..RigUser::default() };
     let refusal = |error: ProbeCommandError| Failure::from(error).into();
-    let lab = Lab::open(&LabConfig { user, ..common.lab()? })?.refusing(refusal);
+    // Some injected faults are processes of this program.
+    let program = std::env::current_exe().ok();
+    let lab = Lab::open(&LabConfig { user, program, ..common.lab()? })?.refusing(refusal);
     let events = Arc::new(EventLines(screen.clone()));
     let reply = until_signalled(async |cancel| {
         let deaf = |error: io::Error| Failure::of(Fault::Lab, &error);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use jig_model::redact::Redactor;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::KnowledgeError;
 use crate::knowledge::{Knowledge, KnowledgeOptions};
@@ -37,7 +37,7 @@ pub struct SimilarAsked {
 }
 
 /// What became of an observation. It is durable in both cases.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kept", rename_all = "snake_case")]
 pub enum Observed {
     /// It was learnt from.

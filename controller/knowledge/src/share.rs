@@ -17,8 +17,10 @@ use crate::unit::{
     Draft, KnowledgeUnit, MAX_UNIT, Standing, StandingEvent, UnitId, VerificationStatus,
 };
 
-/// Longest line: a unit, quoted twice.
-const LINE: u64 = MAX_UNIT as u64 * 8;
+/// Longest line in bytes: a unit, quoted twice.
+pub const MOST_SHARED_LINE: usize = MAX_UNIT * 8;
+
+const LINE: u64 = MOST_SHARED_LINE as u64;
 
 /// Units that are exported at once.
 const BATCH: usize = 512;
@@ -32,7 +34,7 @@ struct SharedLine {
 }
 
 /// Says why a line was not imported.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(tag = "what", rename_all = "snake_case")]
 pub enum LineProblem {
     /// It is too long.
@@ -75,7 +77,7 @@ pub enum LineProblem {
 }
 
 /// What came of an import.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImportReport {
     /// Units that are new.
     pub new: usize,
@@ -113,14 +115,54 @@ pub fn export(
         let Some(last) = last else { return Ok(count) };
         for changed in changed.iter().filter(|changed| archived || !changed.unit.standing.archived)
         {
-            let unit = serde_json::to_string(&changed.unit).map_err(KnowledgeError::Encode)?;
-            let line = SharedLine { version: 1, sha256: digest_of(&unit), unit };
-            let line = serde_json::to_string(&line).map_err(KnowledgeError::Encode)?;
+            let line = shared_line(&changed.unit)?;
             writeln!(out, "{line}").map_err(ShareError::Stream)?;
             count += 1;
         }
         seq = last;
     }
+}
+
+/// A part of an export.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExportPage {
+    /// Its lines.
+    pub lines: String,
+    /// How many there are.
+    pub count: usize,
+    /// The change behind which the next part begins; nothing behind the last one.
+    pub next: Option<u64>,
+}
+
+/// Writes units behind a change as lines, until they have so many bytes; archived ones on demand.
+///
+/// # Errors
+/// The store cannot be read.
+pub fn export_page(
+    knowledge: &Knowledge,
+    archived: bool,
+    behind: u64,
+    bytes: usize,
+) -> Result<ExportPage, ShareError> {
+    let mut page = ExportPage { next: Some(behind), ..ExportPage::default() };
+    while let Some(seq) = page.next.filter(|_| page.lines.len() < bytes) {
+        // One at a time: a unit may be as large as a page.
+        let (changed, last) = knowledge.store().changed_behind(seq, 1)?;
+        for changed in changed.iter().filter(|changed| archived || !changed.unit.standing.archived)
+        {
+            page.lines.push_str(&shared_line(&changed.unit)?);
+            page.lines.push('\n');
+            page.count += 1;
+        }
+        page.next = last;
+    }
+    Ok(page)
+}
+
+fn shared_line(unit: &KnowledgeUnit) -> Result<String, KnowledgeError> {
+    let unit = serde_json::to_string(unit).map_err(KnowledgeError::Encode)?;
+    let line = SharedLine { version: 1, sha256: digest_of(&unit), unit };
+    serde_json::to_string(&line).map_err(KnowledgeError::Encode)
 }
 
 /// Reads lines and stores their units. A line with a problem is reported, and the others are imported.

@@ -15,7 +15,7 @@ use jig_rig::store::{PlaceLock, PlaceLockError};
 use crate::bind::PlaceParts;
 use crate::hold::claim;
 use crate::power::OutletInRun;
-use crate::{CatalogueError, Lab, health_policy};
+use crate::{CatalogueError, Lab, health_subject};
 
 /// A place with its parts, and the outlet that a run switches.
 pub(crate) struct BoundPlace {
@@ -116,7 +116,7 @@ impl<'l> RigBeside<'l> {
 fn fit(lab: &Lab, place: &Place) -> Result<(), ClaimError> {
     // Without the notes nothing is known against it.
     let store = lab.health_store().ok();
-    let now = store.and_then(|store| store.of_by(&health_policy(place), &place.name).ok());
+    let now = store.and_then(|store| store.of_by(&health_subject(place), &place.name).ok());
     match now.filter(|now| !now.state.usable()) {
         Some(now) => {
             let PlaceHealth { state, why, .. } = now;

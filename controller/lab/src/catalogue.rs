@@ -14,6 +14,7 @@
 //! be emulated is a place of its own name.
 
 mod chips;
+mod described;
 mod devices;
 mod error;
 mod reader;
@@ -38,6 +39,7 @@ use jig_rig::store::{Places, Retention, open_regular};
 
 pub use self::chips::ChipAtProbe;
 use self::chips::{chip_board, chip_boards};
+pub use self::described::{DescribedRig, DescribingFile};
 pub use self::devices::{SharedPort, shared_ports};
 pub use self::error::CatalogueError;
 pub use self::reader::CatalogueReader;
@@ -338,6 +340,12 @@ fn command_line() -> String {
     let name = Path::new(&program).file_name().unwrap_or_default().to_string_lossy().into_owned();
     let line: Vec<String> = std::iter::once(name).chain(words.take(16)).collect();
     line.join(" ").chars().take(200).collect()
+}
+
+/// Returns where what outlives a command is kept, as it is found from here. Reads no file.
+pub fn state_folder(config: &LabConfig) -> PathBuf {
+    let around = Surroundings::of_process();
+    config.state.as_ref().map_or_else(|| around.state(), |folder| around.cwd.join(folder))
 }
 
 /// Returns the files that make the rig, as they are found from here.

@@ -11,7 +11,6 @@ use jig_probe::{WatchedEmulator, line_coverage};
 use jig_rig::store::{RunDir, RunRecord};
 
 use crate::beside::BoundPlace;
-use crate::{CatalogueError, Lab};
 
 /// Says why coverage is not measured at a place.
 #[derive(Debug, thiserror::Error)]
@@ -25,17 +24,6 @@ pub enum NoCoverage {
          of a 32-bit Arm or RISC-V core that it loads the image for"
     )]
     Untold(PlaceName),
-}
-
-impl Lab {
-    /// Tells whether the coverage of a run can be measured at a place.
-    ///
-    /// # Errors
-    /// The place is not known.
-    pub fn measures_coverage(&self, place: &PlaceName) -> Result<bool, CatalogueError> {
-        let (place, profile) = self.catalogue().place(place)?;
-        Ok(WatchedEmulator::collects_code(&profile, &place))
-    }
 }
 
 /// Has the emulators of a place list what they execute.

@@ -6,7 +6,7 @@ use jig_model::command::{CheckCommand, CheckReply, EventSink};
 use jig_model::rig_file::Place;
 use jig_model::{Fault, chain};
 use jig_rig::database::DatabaseError;
-use jig_rig::health::{HealthEvent, HealthPolicy, HealthStore, Proof, examine};
+use jig_rig::health::{HealthEvent, HealthPolicy, HealthStore, HealthSubject, Proof, examine};
 use jig_rig::store::PlaceLockError;
 use jig_rig::workflow::CancelToken;
 
@@ -50,10 +50,31 @@ impl CheckError {
     }
 }
 
-/// Returns how much it takes to change the state of a place.
-pub fn health_policy(place: &Place) -> HealthPolicy {
+/// Returns whose health that of a place is, and how much it takes to change it.
+pub fn health_subject(place: &Place) -> HealthSubject {
     let proof = if place.canary.is_some() { Proof::Canary } else { Proof::Checks };
-    HealthPolicy { proof, ..HealthPolicy::default() }
+    let policy = HealthPolicy { proof, ..HealthPolicy::default() };
+    HealthSubject { policy, device: device_of(place) }
+}
+
+/// Says which board and devices are a place: its board, its probe, and where its consoles end. What
+/// switches its power is left out: another outlet clears no board.
+fn device_of(place: &Place) -> String {
+    let mut words = vec![format!("board {}", place.board)];
+    match &place.probe {
+        Some(probe) => words.push(format!("probe {}", probe.selector.to_ascii_lowercase())),
+        None if place.is_emulated() => words.push("emulated".to_owned()),
+        None => {}
+    }
+    let mut consoles: Vec<String> = place
+        .consoles
+        .iter()
+        .map(|console| format!("console {} at {}", console.console, console.end))
+        .collect();
+    // Their order means nothing.
+    consoles.sort_unstable();
+    words.extend(consoles);
+    words.join(", ")
 }
 
 impl Lab {
@@ -93,7 +114,7 @@ impl Lab {
                 let lock = match self.catalogue.places().lock_now(&place.name).await {
                     // A look at all places goes on with the next one.
                     Err(error @ PlaceLockError::Held { .. }) => {
-                        let health = store.of_by(&health_policy(&place), &place.name)?;
+                        let health = store.of_by(&health_subject(&place), &place.name)?;
                         let (state, usable) = (health.state.to_string(), health.state.usable());
                         let (checks, in_use) = (Vec::new(), Some(chain(&error)));
                         return Ok(CheckReply { place: place.name, checks, state, usable, in_use });
@@ -110,7 +131,7 @@ impl Lab {
         let checks = examine(&mut checks.list, EACH).await;
         let event = HealthEvent::Checked(checks.clone());
         let now = jiff::Timestamp::now();
-        let health = store.note_by(&health_policy(&place), &place.name, now, &event)?;
+        let health = store.note_by(&health_subject(&place), &place.name, now, &event)?;
         let (state, usable) = (health.state.to_string(), health.state.usable());
         Ok(CheckReply { place: place.name, checks, state, usable, in_use: None })
     }

@@ -7,7 +7,8 @@
 //! like everyone.
 //!
 //! *A lease does not end while a command runs under it.* The command renews it; if another user has
-//! ended it, the command is cancelled.
+//! ended it, the command is cancelled. A command that keeps the board of a lease powered is the other way
+//! round: it renews nothing, and ends when the lease has ended.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -28,7 +29,7 @@ use jig_rig::store::PlaceLock;
 use jig_rig::workflow::CancelToken;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
-use crate::{Catalogue, Lab, health_policy};
+use crate::{Catalogue, Lab, health_subject};
 
 /// How long a lease is kept beyond the last word of the process that keeps it: a host that is too
 /// busy for a minute is not one that tests run on.
@@ -36,6 +37,9 @@ pub const KEPT: Duration = Duration::from_secs(60);
 
 /// How often it is renewed: several times within that time, so that a failure or two do no harm.
 pub const RENEWAL: Duration = Duration::from_secs(15);
+
+/// How often a command that ends with its lease looks whether it has ended: who comes next waits for it.
+const LEASE_LOOK: Duration = Duration::from_millis(500);
 
 /// How long the keeper of a lease goes on without having renewed it: two thirds of that time, by the
 /// keeper's own clock, so that it has stopped before another user may begin.
@@ -137,7 +141,7 @@ impl Catalogue {
         let places = self.rig.places.iter().filter_map(|place| {
             let now = health
                 .as_ref()
-                .and_then(|store| store.of_by(&health_policy(place), &place.name).ok());
+                .and_then(|store| store.of_by(&health_subject(place), &place.name).ok());
             let fitness = match now.map(|now| now.state) {
                 None | Some(HealthState::Healthy) => Fitness::Healthy,
                 Some(state) if state.usable() => Fitness::Suspect,
@@ -245,8 +249,19 @@ pub(crate) struct Permit<'l> {
     lease: Option<LeaseId>,
     /// Its token.
     token: u64,
-    /// Whether the lease is the command's own, and ends with it.
-    own: bool,
+    /// How the lease and the command depend on each other.
+    tie: LeaseTie,
+}
+
+/// How a lease and a command that runs under it depend on each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LeaseTie {
+    /// The lease is the user's, and does not end while the command runs.
+    Renewed,
+    /// The lease is the command's own, and ends with it.
+    Own,
+    /// The command ends with the lease.
+    Followed,
 }
 
 impl Lab {
@@ -257,7 +272,7 @@ impl Lab {
         events: &dyn EventSink,
         cancel: &CancelToken,
     ) -> Result<Permit<'_>, LeaseError> {
-        let none = Permit { lab: self, lease: None, token: 0, own: false };
+        let none = Permit { lab: self, lease: None, token: 0, tie: LeaseTie::Renewed };
         let Claim::Use(wait) = claim(command) else { return Ok(none) };
         let (place, catalogue) = (command.place(), self.catalogue());
         if catalogue.rig.place(place.as_str()).is_err() {
@@ -267,7 +282,11 @@ impl Lab {
         let refused = match catalogue.admission(place, None) {
             Ok(Admission::Free) => return Ok(none),
             Ok(Admission::Own { id, token }) => {
-                return Ok(Permit { lab: self, lease: Some(id), token, own: false });
+                let tie = match command {
+                    Command::Hold(hold) if hold.ends_with_lease => LeaseTie::Followed,
+                    _ => LeaseTie::Renewed,
+                };
+                return Ok(Permit { lab: self, lease: Some(id), token, tie });
             }
             Err(refused) => refused,
         };
@@ -297,7 +316,7 @@ impl Lab {
             LeaseState::Active { token, .. } => token,
             LeaseState::Queued { .. } | LeaseState::Ended { .. } => 0,
         };
-        Ok(Permit { lab: self, lease: Some(got.id), token, own: true })
+        Ok(Permit { lab: self, lease: Some(got.id), token, tie: LeaseTie::Own })
     }
 }
 
@@ -316,7 +335,10 @@ impl Permit<'_> {
         cancel: &CancelToken,
     ) -> R {
         let Some(lease) = &self.lease else { return work.await };
-        let mut renewals = interval(RENEWAL);
+        let mut renewals = interval(match self.tie {
+            LeaseTie::Renewed | LeaseTie::Own => RENEWAL,
+            LeaseTie::Followed => LEASE_LOOK,
+        });
         renewals.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (mut kept, mut renewed) = (true, Instant::now());
         loop {
@@ -324,7 +346,11 @@ impl Permit<'_> {
                 ended = &mut work => return ended,
                 _ = renewals.tick(), if kept => {}
             }
-            let why = match self.renew(lease, Some(KEPT)) {
+            let holds = match self.tie {
+                LeaseTie::Renewed | LeaseTie::Own => self.renew(lease, Some(KEPT)),
+                LeaseTie::Followed => self.look_at(lease),
+            };
+            let why = match holds {
                 Ok(()) => {
                     renewed = Instant::now();
                     continue;
@@ -342,6 +368,18 @@ impl Permit<'_> {
         }
     }
 
+    /// Tells by an error that a lease has ended.
+    fn look_at(&self, lease: &LeaseId) -> Result<(), LeaseError> {
+        let named = LeaseOrder::Poll(LeaseNamed::Lease(lease.clone()));
+        match self.lab.catalogue().answer_lease(&named)? {
+            LeaseAnswer::Lease { lease: LeaseView { id, state, .. } } => match state {
+                LeaseState::Ended { why, .. } => Err(LeaseError::Ended { id, why }),
+                LeaseState::Active { .. } | LeaseState::Queued { .. } => Ok(()),
+            },
+            LeaseAnswer::List { .. } => Err(LeaseError::Unknown(lease.clone())),
+        }
+    }
+
     fn renew(&self, lease: &LeaseId, time: Option<Duration>) -> Result<(), LeaseError> {
         let catalogue = self.lab.catalogue();
         catalogue.with_leases(|leases| leases.use_lease(catalogue.user(), lease, time.map(ms)))
@@ -352,9 +390,10 @@ impl Drop for Permit<'_> {
     fn drop(&mut self) {
         let Some(lease) = &self.lease else { return };
         let catalogue = self.lab.catalogue();
-        let given_back = match self.own {
-            false => self.renew(lease, None),
-            true => {
+        let given_back = match self.tie {
+            LeaseTie::Followed => return,
+            LeaseTie::Renewed => self.renew(lease, None),
+            LeaseTie::Own => {
                 let release = LeaseOrder::Release(LeaseNamed::Lease(lease.clone()));
                 catalogue.answer_lease(&release).map(drop)
             }

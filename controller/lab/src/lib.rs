@@ -10,6 +10,7 @@ mod attach;
 mod audit;
 mod beside;
 mod bind;
+mod board_facts;
 mod capture_requests;
 mod catalogue;
 mod checks;
@@ -42,10 +43,11 @@ pub use self::access::AccessError;
 pub use self::attach::AttachError;
 pub use self::audit::LeaseOrderError;
 pub use self::bind::BindError;
+pub use self::board_facts::BoardFacts;
 pub use self::capture_requests::ClientRequests;
 pub use self::catalogue::{
-    Boards, Catalogue, CatalogueError, CatalogueReader, ChipAtProbe, SharedPort, Source,
-    Unreadable, read, rig_files, shared_ports,
+    Boards, Catalogue, CatalogueError, CatalogueReader, ChipAtProbe, DescribedRig, DescribingFile,
+    SharedPort, Source, Unreadable, read, rig_files, shared_ports, state_folder,
 };
 pub use self::checks::ChecksError;
 pub use self::config::LabConfig;
@@ -53,11 +55,13 @@ pub use self::console_name::NoConsole;
 pub use self::coverage::NoCoverage;
 pub use self::execute::CommandError;
 pub use self::faults::InjectError;
-pub use self::health::{CheckError, health_policy};
+pub use self::health::{CheckError, health_subject};
 pub use self::held::HoldError;
 pub use self::hold::hold;
 pub use self::knowledge::{
-    CaughtUp, KnowledgeDesk, LearnError, SEEN_FILE, observed_run, seen_in, signature_of,
+    CaughtUp, KnowledgeAnswered, KnowledgeDesk, KnowledgeDoor, KnowledgeOrder, KnowledgeOrderError,
+    KnowledgeReply, LearnError, OutboxNote, SEEN_FILE, ShownUnit, observed_run, seen_in,
+    signature_of,
 };
 pub use self::leases::{
     KEPT as LEASE_KEPT, LeaseOverview, RENEWAL as LEASE_RENEWAL, UNRENEWED as LEASE_UNRENEWED,

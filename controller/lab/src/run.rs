@@ -23,7 +23,7 @@ use crate::beside::{BoundPlace, RigBeside};
 use crate::faults::Faults;
 use crate::hold::hold;
 use crate::{
-    BindError, Catalogue, CatalogueError, InjectError, Lab, bind, coverage, health_policy,
+    BindError, Catalogue, CatalogueError, InjectError, Lab, bind, coverage, health_subject,
 };
 
 /// How long a run waits for a place that another process uses: long enough for the run before
@@ -246,7 +246,7 @@ impl Lab {
             return None;
         }
         match self.health_store() {
-            Ok(store) => Some(store.with_policy(health_policy(place))),
+            Ok(store) => Some(store.about(health_subject(place))),
             Err(error) => {
                 tracing::warn!(error = chain(&error), "{UNKNOWN_HEALTH}");
                 None

@@ -8,6 +8,7 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use super::SpawnError;
@@ -18,6 +19,10 @@ pub struct UnattendedRequest {
     pub program: OsString,
     /// Arguments, one each; never a shell line.
     pub args: Vec<OsString>,
+    /// Its current folder, if not that of this process.
+    pub folder: Option<PathBuf>,
+    /// Variables of its environment that are not those of this process.
+    pub variables: Vec<(OsString, OsString)>,
     /// The locked file that proves that it lives.
     pub lock: File,
     /// Gets its standard output.
@@ -31,9 +36,13 @@ pub struct UnattendedRequest {
 /// # Errors
 /// There is no such program, or the system refuses.
 pub fn start_unattended(request: UnattendedRequest) -> Result<(), SpawnError> {
-    let UnattendedRequest { program, args, lock, output, errors } = request;
-    let refused = |source| SpawnError::of(&program, None, source);
+    let UnattendedRequest { program, args, folder, variables, lock, output, errors } = request;
+    let refused = |source| SpawnError::of(&program, folder.as_deref(), source);
     let mut command = Command::new(&program);
+    if let Some(folder) = &folder {
+        command.current_dir(folder);
+    }
+    command.envs(variables);
     command.args(&args).process_group(0).stdin(lock).stdout(output).stderr(Stdio::from(errors));
     let mut child = command.spawn().map_err(refused)?;
     // While this process lives, the end of the child is taken note of.

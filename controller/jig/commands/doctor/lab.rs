@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use jig_lab::{Catalogue, health_policy};
+use jig_lab::{Catalogue, health_subject};
 use jig_rig::health::HealthStore;
 
 use super::programs::{find, fix};
@@ -72,7 +72,7 @@ fn health(catalogue: &Catalogue) -> Vec<DoctorFinding> {
     };
     let places = catalogue.rig.places.iter();
     let ill = places.filter_map(|place| {
-        let health = store.of_by(&health_policy(place), &place.name).ok()?;
+        let health = store.of_by(&health_subject(place), &place.name).ok()?;
         let found = format!("{}: {}", health.state, health.why);
         let fix = format!("jig recover -b {}", place.name);
         let name = format!("health {}", place.name);

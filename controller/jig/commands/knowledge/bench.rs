@@ -1,15 +1,19 @@
 //! `jig kb bench`: how well and how fast searches are on a corpus.
 
 use jig_knowledge::bench::{Corpus, run, table, timing};
+use jig_knowledge::embedding::{EmbeddingConfig, OnnxEmbedder};
 use jig_model::{Fault, exit};
 use serde_json::json;
 
-use super::KbFolder;
 use crate::args::KbBenchArgs;
 use crate::failure::Failure;
+use crate::render::Screen;
 
-pub(super) fn bench(at: &KbFolder<'_>, args: &KbBenchArgs) -> Result<u8, Failure> {
-    let screen = at.screen;
+pub(super) fn bench(
+    screen: &Screen,
+    embedding: Option<EmbeddingConfig>,
+    args: &KbBenchArgs,
+) -> Result<u8, Failure> {
     let corpus = Corpus::read(&args.docs, &args.queries)?;
     let scratch = match &args.scratch {
         Some(parent) => tempfile::tempdir_in(parent),
@@ -29,7 +33,8 @@ pub(super) fn bench(at: &KbFolder<'_>, args: &KbBenchArgs) -> Result<u8, Failure
         progress.set(&format!("{done} of {all} documents have vectors"));
     };
     let folder = scratch.path().join("knowledge");
-    let (quality, knowledge) = run(&corpus, &folder, at.embedder.clone(), &mut told)?;
+    let (quality, knowledge) =
+        run(&corpus, &folder, embedding.map(OnnxEmbedder::loader), &mut told)?;
     drop(progress);
     let times = timing(&corpus, knowledge, scratch.path())?;
     match screen.json() {

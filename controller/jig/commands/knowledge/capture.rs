@@ -1,13 +1,13 @@
 //! `jig kb capture`: learns from runs that nothing was learnt from yet.
 
 use jig_knowledge::Observed;
-use jig_lab::{CaughtUp, KnowledgeDesk, LearnError};
-use jig_model::exit;
+use jig_lab::{CaughtUp, KnowledgeOrder, KnowledgeReply, LearnError};
+use jig_model::{Fault, exit};
 use serde_json::json;
 
-use super::{KbFolder, shown};
+use super::{KbDesk, shown};
 use crate::args::{Common, KbCaptureArgs};
-use crate::commands::open_lab;
+use crate::commands::execute::unexpected;
 use crate::commands::repair::capture_repair;
 use crate::failure::Failure;
 use crate::render::one_line;
@@ -16,16 +16,23 @@ use crate::render::one_line;
 /// `{"runs","new_units","queued","damaged"}`.
 pub(super) fn capture(
     common: &Common,
-    at: &KbFolder<'_>,
+    at: &KbDesk<'_>,
     args: &KbCaptureArgs,
 ) -> Result<u8, Failure> {
-    let desk = open_lab(common)?.catalogue().knowledge();
-    let Some(wanted) = &args.run else { return all(at, &desk) };
-    let (run, observed) = match wanted.starts_with('r') {
-        true => capture_repair(common, wanted)?,
-        false => {
-            let (run, observed) = desk.learn_from(wanted)?;
-            (run.to_string(), observed)
+    let Some(wanted) = &args.run else { return all(at) };
+    let (run, observed) = if wanted.starts_with('r') {
+        if at.is_elsewhere() {
+            let words = "a repair run is learnt from at the host on which it was begun";
+            return Err(Failure::new(Fault::Usage, words).help(format!(
+                "leave out --rig and JIG_RIG: jig kb capture {}",
+                one_line(wanted)
+            )));
+        }
+        capture_repair(common, wanted)?
+    } else {
+        match at.ask(KnowledgeOrder::Capture { wanted: Some(wanted.clone()) })? {
+            KnowledgeReply::Learnt { run, observed } => (run, observed),
+            _ => return Err(unexpected()),
         }
     };
     if at.screen.json() {
@@ -56,8 +63,12 @@ pub(super) fn capture(
     Ok(exit::PASS)
 }
 
-fn all(at: &KbFolder<'_>, desk: &KnowledgeDesk) -> Result<u8, Failure> {
-    let CaughtUp { runs, new_units, queued, damaged, more: _ } = desk.catch_up(None)?;
+fn all(at: &KbDesk<'_>) -> Result<u8, Failure> {
+    let KnowledgeReply::CaughtUp(caught_up) = at.ask(KnowledgeOrder::Capture { wanted: None })?
+    else {
+        return Err(unexpected());
+    };
+    let CaughtUp { runs, new_units, queued, damaged, more: _ } = caught_up;
     if at.screen.json() {
         let damaged: Vec<_> = damaged.iter().map(|path| path.display().to_string()).collect();
         at.screen.out_json(&json!({
@@ -79,10 +90,10 @@ impl From<LearnError> for Failure {
         let of = |fault, help: &str| Self::of(fault, &error).help(help);
         match error {
             LearnError::Unended(_) => {
-                of(jig_model::Fault::Usage, "jig runs attach shows what it does; repeat this then")
+                of(Fault::Usage, "jig runs attach shows what it does; repeat this then")
             }
             LearnError::Elsewhere(_) => of(
-                jig_model::Fault::Usage,
+                Fault::Usage,
                 "type this at the host of the rig, or add a unit: jig kb add --title WORDS",
             ),
             LearnError::Run(error) => error.into(),

@@ -5,20 +5,17 @@ use std::io::Read;
 use std::path::Path;
 
 use jiff::Timestamp;
-use jig_knowledge::observed::LearningInput;
+use jig_knowledge::Captured;
 use jig_knowledge::store::Inserted;
-use jig_knowledge::unit::{
-    CaptureTrigger, Draft, KnowledgeUnit, MAX_UNIT, StandingEvent, UnitContent, UnitId,
-    UnitMetadata,
-};
-use jig_knowledge::{Captured, Knowledge, KnowledgeOptions, marked};
+use jig_knowledge::unit::{CaptureTrigger, Draft, MAX_UNIT, UnitContent, UnitId, UnitMetadata};
+use jig_lab::{KnowledgeOrder, KnowledgeReply};
 use jig_model::{Fault, exit};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{KbFolder, show, shown};
-use crate::args::{Common, KbAddArgs, KbEditArgs, KbJudgeArgs, KbLinkArgs, KbTexts};
-use crate::commands::open_lab;
+use super::{KbDesk, show, shown};
+use crate::args::{KbAddArgs, KbEditArgs, KbJudgeArgs, KbLinkArgs, KbTexts};
+use crate::commands::execute::unexpected;
 use crate::failure::Failure;
 use crate::render::one_line;
 
@@ -110,19 +107,20 @@ fn apply(
     Ok(())
 }
 
-/// Takes what a run shows of its failure.
-fn of_run(common: &Common, wanted: &str) -> Result<(UnitContent, UnitMetadata), Failure> {
-    let seen = open_lab(common)?.catalogue().knowledge().observed(wanted)?;
-    // A run of the repair loop is learnt from as a whole: `jig kb capture`.
-    let LearningInput::Run(run) = seen else { return Ok(Default::default()) };
-    Ok(marked(&run))
+/// Takes what a run shows of its failure. A run of the repair loop is learnt from as a whole:
+/// `jig kb capture`.
+fn of_run(at: &KbDesk<'_>, wanted: &str) -> Result<(UnitContent, UnitMetadata), Failure> {
+    match at.ask(KnowledgeOrder::OfRun { wanted: wanted.to_owned() })? {
+        KnowledgeReply::OfRun(unit) => Ok(*unit),
+        _ => Err(unexpected()),
+    }
 }
 
 /// JSON: `{"kept":"stored","what":"new"|"repeat"|"known","id"}` or `{"kept":"queued","file","why"}`.
-pub(super) fn add(common: &Common, at: &KbFolder<'_>, args: KbAddArgs) -> Result<u8, Failure> {
+pub(super) fn add(at: &KbDesk<'_>, args: KbAddArgs) -> Result<u8, Failure> {
     let (mut content, mut metadata) = match (&args.from, &args.from_run) {
         (Some(path), _) => read_unit(path)?,
-        (None, Some(run)) => of_run(common, run)?,
+        (None, Some(run)) => of_run(at, run)?,
         (None, None) => Default::default(),
     };
     // What a person writes down is surer than what is extracted.
@@ -135,15 +133,14 @@ pub(super) fn add(common: &Common, at: &KbFolder<'_>, args: KbAddArgs) -> Result
         content,
         metadata,
         at: Timestamp::now(),
-        by: at.by.clone(),
+        by: crate::args::own_name(),
         trigger: CaptureTrigger::Marked,
     };
-    let captured = Knowledge::capture_in(&at.folder, KnowledgeOptions::default(), draft)?;
-    if at.screen.json() {
-        at.screen.out_json(&captured);
-        return Ok(exit::PASS);
-    }
+    let order = KnowledgeOrder::Add { draft: Box::new(draft) };
+    let reply = at.ask(order)?;
+    let KnowledgeReply::Kept(captured) = &reply else { return Err(unexpected()) };
     match captured {
+        captured if at.screen.json() => at.screen.out_json(captured),
         Captured::Stored(Inserted::New { id }) => at.screen.out(id.as_str()),
         Captured::Stored(Inserted::Repeat { id, count }) => {
             at.screen.out(id.as_str());
@@ -155,59 +152,57 @@ pub(super) fn add(common: &Common, at: &KbFolder<'_>, args: KbAddArgs) -> Result
         Captured::Queued { file, why } => {
             at.screen.insist(&format!(
                 "the store failed ({}); the unit waits in {} and is stored by the next `jig kb` that can",
-                one_line(&why),
-                shown(&file)
+                one_line(why),
+                shown(file)
             ));
         }
     }
+    at.settle(&reply);
     Ok(exit::PASS)
 }
 
-pub(super) fn edit(at: &KbFolder<'_>, args: KbEditArgs) -> Result<u8, Failure> {
-    let knowledge = at.open()?;
-    let unit = knowledge.store().unit(&args.id)?;
+pub(super) fn edit(at: &KbDesk<'_>, args: KbEditArgs) -> Result<u8, Failure> {
+    let order = KnowledgeOrder::Show { id: args.id.clone(), history: false };
+    let KnowledgeReply::Shown(shown) = at.ask(order)? else { return Err(unexpected()) };
+    let unit = shown.unit;
     let version = args.if_version.unwrap_or(unit.audit.version);
     let (mut content, mut metadata) = match &args.from {
         Some(path) => read_unit(path)?,
         None => (unit.content, unit.metadata),
     };
     apply(args.texts, &mut content, &mut metadata)?;
-    let unit = knowledge.edit(&args.id, version, content, metadata, &at.by)?;
-    changed(at, &unit)
+    let (content, metadata) = (Box::new(content), Box::new(metadata));
+    changed(at, KnowledgeOrder::Edit { id: args.id, version, content, metadata })
 }
 
-pub(super) fn judge(at: &KbFolder<'_>, args: &KbJudgeArgs, right: bool) -> Result<u8, Failure> {
-    let knowledge = at.open()?;
-    let event = if right { StandingEvent::Confirmed } else { StandingEvent::Rejected };
-    let unit = knowledge.tell(&args.id, event, &at.by)?;
-    if let Some(question) = &args.question {
-        knowledge.feedback(question, &args.id, right)?;
-    }
-    changed(at, &unit)
+pub(super) fn judge(at: &KbDesk<'_>, args: KbJudgeArgs, right: bool) -> Result<u8, Failure> {
+    changed(at, KnowledgeOrder::Judge { id: args.id, right, question: args.question })
 }
 
-pub(super) fn put_away(at: &KbFolder<'_>, id: &UnitId, away: bool) -> Result<u8, Failure> {
-    let knowledge = at.open()?;
-    let event = if away { StandingEvent::Archived } else { StandingEvent::Restored };
-    let unit = knowledge.tell(id, event, &at.by)?;
-    changed(at, &unit)
+pub(super) fn put_away(at: &KbDesk<'_>, id: UnitId, away: bool) -> Result<u8, Failure> {
+    changed(at, KnowledgeOrder::PutAway { id, away })
 }
 
-pub(super) fn link(at: &KbFolder<'_>, args: &KbLinkArgs) -> Result<u8, Failure> {
-    let kind = args.kind.kind();
-    at.open()?.store().link(&args.one, kind, &args.other)?;
+pub(super) fn link(at: &KbDesk<'_>, args: KbLinkArgs) -> Result<u8, Failure> {
+    let KbLinkArgs { one, other, kind } = args;
+    let kind = kind.kind();
+    at.ask(KnowledgeOrder::Link { one: one.clone(), kind, other: other.clone() })?;
     if at.screen.json() {
-        at.screen.out_json(&json!({ "one": args.one, "kind": kind, "other": args.other }));
+        at.screen.out_json(&json!({ "one": one, "kind": kind, "other": other }));
     } else {
-        at.screen.out(&format!("{} {} {}", args.one, kind.word(), args.other));
+        at.screen.out(&format!("{one} {} {other}", kind.word()));
     }
     Ok(exit::PASS)
 }
 
-fn changed(at: &KbFolder<'_>, unit: &KnowledgeUnit) -> Result<u8, Failure> {
+/// Changes a unit, and shows it.
+fn changed(at: &KbDesk<'_>, order: KnowledgeOrder) -> Result<u8, Failure> {
+    let reply = at.ask(order)?;
+    let KnowledgeReply::Changed(unit) = &reply else { return Err(unexpected()) };
     match at.screen.json() {
-        true => at.screen.out_json(unit),
+        true => at.screen.out_json(&**unit),
         false => show::tell(at.screen, unit),
     }
+    at.settle(&reply);
     Ok(exit::PASS)
 }

@@ -7,109 +7,145 @@ mod search;
 mod share;
 mod show;
 
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::Path;
 
-use jig_knowledge::embedding::{EmbeddingConfig, LoadEmbedder, OnnxEmbedder};
-use jig_knowledge::{Knowledge, KnowledgeOptions, MeaningStats};
-use jig_lab::Catalogue;
-use jig_model::{Fault, exit};
+use jig_knowledge::MeaningStats;
+use jig_knowledge::embedding::EmbeddingConfig;
+use jig_lab::{
+    Catalogue, KnowledgeAnswered, KnowledgeDoor, KnowledgeOrder, KnowledgeOrderError,
+    KnowledgeReply,
+};
+use jig_model::exit;
+use jig_service::client::RemoteRig;
+use jig_service::protocol::AskKnowledge;
 
+use super::execute::unexpected;
+use super::rig::{elsewhere, stopped};
+use super::runtime::VerbRuntime;
 use crate::args::{Common, KbArgs, KbCommand};
 use crate::failure::Failure;
 use crate::render::{Screen, one_line};
 
-/// How long a command waits for the embedding model to be loaded: .3 s on an idle host.
-const LOAD: Duration = Duration::from_secs(20);
-
-/// Does what is asked of knowledge.
+/// Does what is asked of the knowledge of a rig.
 ///
 /// JSON: `search` prints the answer, `show`, `verify`, `reject`, `archive`, `restore` and `edit` the
 /// unit, `add` what became of it, the others what they counted; `export` prints its lines.
 pub(crate) fn knowledge(common: &Common, screen: &Screen, args: KbArgs) -> Result<u8, Failure> {
-    let at = KbFolder::of(common, screen, args.embedding.as_deref())?;
+    let embedding = args.embedding.as_deref().map(EmbeddingConfig::read).transpose()?;
+    if let KbCommand::Bench(args) = &args.command {
+        return bench::bench(screen, embedding, args);
+    }
+    let at = KbDesk::of(common, screen, embedding)?;
     match args.command {
         KbCommand::Search(args) => search::search(&at, args),
         KbCommand::Show(args) => show::show(&at, &args),
-        KbCommand::Add(args) => change::add(common, &at, args),
+        KbCommand::Add(args) => change::add(&at, args),
         KbCommand::Capture(args) => capture::capture(common, &at, &args),
         KbCommand::Edit(args) => change::edit(&at, args),
-        KbCommand::Verify(args) => change::judge(&at, &args, true),
-        KbCommand::Reject(args) => change::judge(&at, &args, false),
-        KbCommand::Archive(args) => change::put_away(&at, &args.id, true),
-        KbCommand::Restore(args) => change::put_away(&at, &args.id, false),
-        KbCommand::Link(args) => change::link(&at, &args),
+        KbCommand::Verify(args) => change::judge(&at, args, true),
+        KbCommand::Reject(args) => change::judge(&at, args, false),
+        KbCommand::Archive(args) => change::put_away(&at, args.id, true),
+        KbCommand::Restore(args) => change::put_away(&at, args.id, false),
+        KbCommand::Link(args) => change::link(&at, args),
         KbCommand::Export(args) => share::export(&at, &args),
         KbCommand::Import(args) => share::import(&at, &args),
         KbCommand::Stats => stats(&at),
         KbCommand::Reindex => reindex(&at),
         KbCommand::Fit => fit(&at),
-        KbCommand::Bench(args) => bench::bench(&at, &args),
+        // Done above, without a rig.
+        KbCommand::Bench(_) => Ok(exit::PASS),
     }
 }
 
 /// Where knowledge is, and where answers go.
-struct KbFolder<'a> {
+struct KbDesk<'a> {
     screen: &'a Screen,
-    folder: PathBuf,
-    by: String,
-    embedder: Option<LoadEmbedder>,
+    source: KbSource,
 }
 
-impl<'a> KbFolder<'a> {
-    fn of(common: &Common, screen: &'a Screen, embedding: Option<&Path>) -> Result<Self, Failure> {
-        if common.is_elsewhere() {
-            let words =
-                "`jig kb` works on the knowledge of this host, not on that of a rig elsewhere";
-            return Err(Failure::new(Fault::Usage, words)
-                .help("type it at the host of that rig: ssh HOST jig kb search WORDS"));
+enum KbSource {
+    /// That of this host's rig.
+    Here { catalogue: Box<Catalogue>, door: KnowledgeDoor, by: String },
+    /// That of a rig elsewhere.
+    There { rig: Box<RemoteRig>, runtime: VerbRuntime },
+}
+
+impl<'a> KbDesk<'a> {
+    fn of(
+        common: &Common,
+        screen: &'a Screen,
+        embedding: Option<EmbeddingConfig>,
+    ) -> Result<Self, Failure> {
+        if let Some(rig) = elsewhere(common)? {
+            let (rig, runtime) = (Box::new(rig), VerbRuntime::new()?);
+            return Ok(Self { screen, source: KbSource::There { rig, runtime } });
         }
-        let embedder = embedding.map(EmbeddingConfig::read).transpose()?;
-        let embedder = embedder.map(OnnxEmbedder::loader);
-        let folder = Knowledge::folder_in(&Catalogue::load(&common.lab()?)?.state());
-        Ok(Self { screen, folder, by: crate::args::own_name(), embedder })
+        let catalogue = Box::new(Catalogue::load(&common.lab()?)?);
+        let door = KnowledgeDoor::new(&catalogue.state(), embedding);
+        let source = KbSource::Here { catalogue, door, by: crate::args::own_name() };
+        Ok(Self { screen, source })
     }
 
-    /// Opens knowledge without an embedding model, and stores what waits in the outbox.
-    fn open(&self) -> Result<Knowledge, Failure> {
-        self.open_as(KnowledgeOptions::default())
+    /// Tells whether the knowledge is that of a rig elsewhere.
+    fn is_elsewhere(&self) -> bool {
+        matches!(self.source, KbSource::There { .. })
     }
 
-    /// Opens knowledge with the embedding model, if one is named. One that cannot be loaded is told of by
-    /// what uses it.
-    fn open_with_model(&self) -> Result<Knowledge, Failure> {
-        let embedder = self.embedder.clone();
-        let knowledge =
-            self.open_as(KnowledgeOptions { embedder, ..KnowledgeOptions::default() })?;
-        let _ = knowledge.wait_for_model(LOAD);
-        Ok(knowledge)
-    }
-
-    fn open_as(&self, options: KnowledgeOptions) -> Result<Knowledge, Failure> {
-        let knowledge = Knowledge::open(&self.folder, options)?;
-        match knowledge.empty_outbox() {
-            Ok(report) => {
-                if report.stored > 0 {
-                    self.screen
-                        .say(&format!("{} units of the outbox are stored now", report.stored));
-                }
-                for path in report.damaged {
-                    self.screen
-                        .insist(&format!("{} is damaged and was left where it is", shown(&path)));
-                }
+    /// Has an order carried out, and says what was noticed beside it.
+    fn ask(&self, order: KnowledgeOrder) -> Result<KnowledgeReply, Failure> {
+        let reindexes = matches!(order, KnowledgeOrder::Reindex);
+        let KnowledgeAnswered { reply, outbox } = match &self.source {
+            KbSource::Here { catalogue, door, by } => {
+                let progress = reindexes.then(|| self.screen.progress());
+                let mut told = |done, all| {
+                    if let Some(progress) = &progress {
+                        let words =
+                            format!("{done} of {all} changed units looked at for their vectors");
+                        progress.set(&words);
+                    }
+                };
+                door.carry_out(catalogue, order, by, &mut told)?
             }
-            Err(error) => {
-                let why = one_line(&jig_model::chain(&error));
-                self.screen.insist(&format!("the outbox waits: {why}"));
-            }
+            KbSource::There { rig, runtime } => runtime.until_signalled(async |cancel| {
+                tokio::select! {
+                    answered = asked_there(rig, order) => answered,
+                    () = cancel.cancelled() => Err(stopped()),
+                }
+            })?,
+        };
+        if outbox.stored > 0 {
+            self.screen.say(&format!("{} units of the outbox are stored now", outbox.stored));
         }
-        Ok(knowledge)
+        for path in &outbox.damaged {
+            self.screen.insist(&format!("{} is damaged and was left where it is", shown(path)));
+        }
+        if let Some(why) = outbox.waits {
+            self.screen.insist(&format!("the outbox waits: {}", one_line(&why)));
+        }
+        Ok(reply)
     }
 
-    /// Brings the index up to date behind a command: it only makes the next search faster.
-    fn maintain(&self, knowledge: &Knowledge) {
-        if let Err(error) = knowledge.maintain() {
-            tracing::debug!("the index was not written: {}", jig_model::chain(&error));
+    /// Does what may come behind the answer. A rig elsewhere has done it.
+    fn settle(&self, reply: &KnowledgeReply) {
+        if let KbSource::Here { door, .. } = &self.source {
+            door.settle(reply);
+        }
+    }
+}
+
+async fn asked_there(rig: &RemoteRig, order: KnowledgeOrder) -> Result<KnowledgeAnswered, Failure> {
+    let (again, ask) = (order.is_repeatable(), AskKnowledge { order });
+    Ok(if again { rig.call_again(&ask).await? } else { rig.call(&ask).await? })
+}
+
+impl From<KnowledgeOrderError> for Failure {
+    fn from(error: KnowledgeOrderError) -> Self {
+        match error {
+            KnowledgeOrderError::Access(error) => error.into(),
+            KnowledgeOrderError::Audit(error) => error.into(),
+            KnowledgeOrderError::Knowledge(error) => error.into(),
+            KnowledgeOrderError::Share(error) => error.into(),
+            KnowledgeOrderError::Learn(error) => error.into(),
         }
     }
 }
@@ -118,10 +154,10 @@ fn shown(path: &Path) -> String {
     one_line(&path.display().to_string())
 }
 
-fn stats(at: &KbFolder<'_>) -> Result<u8, Failure> {
-    let knowledge = at.open_with_model()?;
-    at.maintain(&knowledge);
-    let stats = knowledge.stats()?;
+fn stats(at: &KbDesk<'_>) -> Result<u8, Failure> {
+    let KnowledgeReply::Stats(stats) = at.ask(KnowledgeOrder::Stats)? else {
+        return Err(unexpected());
+    };
     if at.screen.json() {
         at.screen.out_json(&stats);
         return Ok(exit::PASS);
@@ -158,13 +194,10 @@ fn model(meaning: &MeaningStats) -> String {
     }
 }
 
-fn reindex(at: &KbFolder<'_>) -> Result<u8, Failure> {
-    let knowledge = at.open_with_model()?;
-    let progress = at.screen.progress();
-    let report = knowledge.reindex(&mut |done, all| {
-        progress.set(&format!("{done} of {all} changed units looked at for their vectors"));
-    })?;
-    drop(progress);
+fn reindex(at: &KbDesk<'_>) -> Result<u8, Failure> {
+    let KnowledgeReply::Reindexed(report) = at.ask(KnowledgeOrder::Reindex)? else {
+        return Err(unexpected());
+    };
     if at.screen.json() {
         at.screen.out_json(&report);
         return Ok(exit::PASS);
@@ -185,9 +218,10 @@ fn reindex(at: &KbFolder<'_>) -> Result<u8, Failure> {
     Ok(exit::PASS)
 }
 
-fn fit(at: &KbFolder<'_>) -> Result<u8, Failure> {
-    let knowledge = at.open_with_model()?;
-    let report = knowledge.fit()?;
+fn fit(at: &KbDesk<'_>) -> Result<u8, Failure> {
+    let KnowledgeReply::Fitted(report) = at.ask(KnowledgeOrder::Fit)? else {
+        return Err(unexpected());
+    };
     if at.screen.json() {
         at.screen.out_json(&report);
         return Ok(exit::PASS);

@@ -4,17 +4,19 @@ use std::io::Read as _;
 
 use jiff::Timestamp;
 use jig_knowledge::retrieve::{ContextBudget, KnowledgeHit, RetrievalContext, build_context};
+use jig_lab::{KnowledgeOrder, KnowledgeReply};
 use jig_model::{Fault, exit};
 
-use super::KbFolder;
+use super::KbDesk;
 use crate::args::KbSearchArgs;
+use crate::commands::execute::unexpected;
 use crate::failure::Failure;
 use crate::render::one_line;
 
 /// Most bytes of a question on standard input.
 const QUESTION: u64 = 1 << 20;
 
-pub(super) fn search(at: &KbFolder<'_>, args: KbSearchArgs) -> Result<u8, Failure> {
+pub(super) fn search(at: &KbDesk<'_>, args: KbSearchArgs) -> Result<u8, Failure> {
     let question = match args.question.as_slice() {
         [only] if only == "-" => {
             let mut bytes = Vec::new();
@@ -40,18 +42,18 @@ pub(super) fn search(at: &KbFolder<'_>, args: KbSearchArgs) -> Result<u8, Failur
         timeout: args.timeout,
         ..RetrievalContext::new(question)
     };
-    let knowledge = at.open_with_model()?;
-    let answer = knowledge.search(&context)?;
+    let reply = at.ask(KnowledgeOrder::Search { context: Box::new(context) })?;
+    let KnowledgeReply::Found(answer) = &reply else { return Err(unexpected()) };
     for warning in &answer.warnings {
         at.screen.insist(&format!("warning: {}", one_line(&warning.to_string())));
     }
     if let Some(total) = args.context {
         let budget = ContextBudget { total, ..ContextBudget::default() };
-        let text = build_context(&answer, budget);
+        let text = build_context(answer, budget);
         // Line by line: the text is multi-line, and each line is escaped.
         text.lines().for_each(|line| at.screen.out(&one_line(line)));
     } else if at.screen.json() {
-        at.screen.out_json(&answer);
+        at.screen.out_json(answer);
     } else {
         for (number, hit) in (1..).zip(&answer.hits) {
             at.screen.out(&told(number, hit));
@@ -63,8 +65,7 @@ pub(super) fn search(at: &KbFolder<'_>, args: KbSearchArgs) -> Result<u8, Failur
             at.screen.say(&format!("{took:.1} ms; more: jig kb show {}", answer.hits[0].unit.id));
         }
     }
-    knowledge.note_shown(&answer);
-    at.maintain(&knowledge);
+    at.settle(&reply);
     Ok(exit::PASS)
 }
 

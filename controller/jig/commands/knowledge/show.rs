@@ -3,20 +3,21 @@
 use jig_knowledge::store::HistoryLine;
 use jig_knowledge::text::instruction_in;
 use jig_knowledge::unit::KnowledgeUnit;
+use jig_lab::{KnowledgeOrder, KnowledgeReply, ShownUnit};
 use jig_model::exit;
 use serde_json::json;
 
-use super::KbFolder;
+use super::KbDesk;
 use crate::args::KbShowArgs;
+use crate::commands::execute::unexpected;
 use crate::failure::Failure;
 use crate::render::{Screen, one_line};
 
 /// JSON: the unit, with `history` and `links`.
-pub(super) fn show(at: &KbFolder<'_>, args: &KbShowArgs) -> Result<u8, Failure> {
-    let knowledge = at.open()?;
-    let unit = knowledge.read(&args.id)?;
-    let links = knowledge.store().links(&args.id)?;
-    let history = if args.history { knowledge.store().history(&args.id)? } else { Vec::new() };
+pub(super) fn show(at: &KbDesk<'_>, args: &KbShowArgs) -> Result<u8, Failure> {
+    let order = KnowledgeOrder::Show { id: args.id.clone(), history: args.history };
+    let KnowledgeReply::Shown(shown) = at.ask(order)? else { return Err(unexpected()) };
+    let ShownUnit { unit, links, history } = *shown;
     if at.screen.json() {
         let mut value = json!(unit);
         value["links"] = json!(links);

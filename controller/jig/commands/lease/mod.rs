@@ -1,5 +1,6 @@
 //! `jig lease`: the exclusive use of places, and who is next.
 
+mod held;
 mod list;
 mod shell;
 
@@ -42,8 +43,18 @@ pub(crate) fn lease(
     let order = match command {
         LeaseCommand::Acquire(args) => {
             let ask = args.ask(new_lease_id());
+            let image = args.image.clone();
             let lease = until_signalled(async |cancel| {
-                ask_for(&rig, screen, ask, args.wanted.wait, &cancel).await
+                let lease = ask_for(&rig, screen, ask, args.wanted.wait, &cancel).await?;
+                if let Some(image) = image
+                    && let Err(failure) =
+                        held::hold_until_end(common, screen, &lease, image, &cancel).await
+                {
+                    // A lease without its board is not what was asked for.
+                    let _ = rig.lease(release(lease.id)).await;
+                    return Err(failure);
+                }
+                Ok(lease)
             })?;
             let (place, until) = active(&lease)?;
             if screen.json() {
@@ -52,10 +63,13 @@ pub(crate) fn lease(
             }
             let (id, left) = (&lease.id, rest(Timestamp::now(), until));
             screen.out(id.as_str());
-            let way = if args.by_id { format!("JIG_LEASE={id} jig run") } else { "jig run".into() };
+            let by_id = if args.by_id { format!("JIG_LEASE={id} ") } else { String::new() };
+            let way = match args.image {
+                None => format!("use it: {by_id}jig run -b {place} app.elf"),
+                Some(_) => format!("its board is powered as long: {by_id}jig console -b {place}"),
+            };
             screen.say(&format!(
-                "{place} is yours for {left}; use it: {way} -b {place} app.elf; give it back: jig \
-                 lease release {id}"
+                "{place} is yours for {left}; {way}; give it back: jig lease release {id}"
             ));
             return Ok(exit::PASS);
         }

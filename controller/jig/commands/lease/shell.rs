@@ -13,9 +13,11 @@ use jig_rig::leases::{LeaseError, new_lease_id};
 use jig_rig::workflow::CancelToken;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 
+use super::held::ShellBoard;
 use super::{active, ask_for, release};
 use crate::args::{Common, ShellArgs, ms};
-use crate::commands::rig::OpenRig;
+use crate::commands::execute::unexpected;
+use crate::commands::rig::{OpenRig, stopped};
 use crate::commands::runtime::until_signalled;
 use crate::failure::Failure;
 use crate::render::Screen;
@@ -26,7 +28,7 @@ pub(crate) fn shell(common: &Common, screen: &Screen, args: ShellArgs) -> Result
     let rig = OpenRig::open(common)?;
     until_signalled(async |cancel| {
         let (lease, own) = lease_for(&rig, screen, &args, common.lease.as_ref(), &cancel).await?;
-        let ended = keep(&rig, screen, &args, (&lease, own), &cancel).await;
+        let ended = with_board(common, &rig, screen, &args, (&lease, own), &cancel).await;
         if own == LeaseOf::User {
             // It was there before the shell, and the user gives it back.
             return ended.map(|(code, lost)| if lost { exit::LAB } else { code });
@@ -98,6 +100,47 @@ async fn lease_for(
         }
     }
     Ok((ask_for(rig, screen, ask, args.wanted.wait, cancel).await?, LeaseOf::Shell))
+}
+
+/// Runs the shell, with the board held if there is an image for it.
+async fn with_board(
+    common: &Common,
+    rig: &OpenRig,
+    screen: &Screen,
+    args: &ShellArgs,
+    of: (&LeaseView, LeaseOf),
+    cancel: &CancelToken,
+) -> Result<(u8, bool), Failure> {
+    let Some(image) = args.image.clone() else {
+        return keep(rig, screen, args, of, cancel).await;
+    };
+    let board = ShellBoard::new(common, screen, of.0, image)?;
+    // The board outlives a signal to the shell, which ends by it, and is released behind the shell.
+    let release = CancelToken::new();
+    let mut holding = pin!(board.hold(release.clone()));
+    tokio::select! {
+        ended = &mut holding => return Err(ended.err().unwrap_or_else(unexpected)),
+        () = board.is_held() => {}
+        () = cancel.cancelled() => {
+            release.cancel();
+            holding.await?;
+            return Err(stopped());
+        }
+    }
+    let mut shell = pin!(keep(rig, screen, args, of, cancel));
+    let ended = tokio::select! {
+        ended = &mut shell => ended,
+        released = &mut holding => {
+            let why = released.err().map_or_else(|| "it was released".to_owned(), |f| f.message);
+            screen.insist(&format!("the board is not held any more: {}", escape(why.as_bytes())));
+            return shell.await;
+        }
+    };
+    release.cancel();
+    if let Err(failure) = holding.await {
+        screen.insist(&format!("the board: {}", escape(failure.message.as_bytes())));
+    }
+    ended
 }
 
 /// Runs the shell; returns its exit code and whether the lease was lost meanwhile.

@@ -22,7 +22,7 @@ use super::answers;
 use super::files::WorkingFolder;
 use crate::args::Common;
 use crate::commands::open_lab;
-use crate::commands::rig::{elsewhere, spoken_to_here};
+use crate::commands::rig::{elsewhere, named_elsewhere, spoken_to_here};
 use crate::failure::Failure;
 
 /// Carries out what calls of tools come down to. Commands that are not waited for any more are still
@@ -57,7 +57,12 @@ impl LabCalls {
             Failure::new(Fault::Usage, format!("cannot use folder {}: {error}", root.display()))
                 .help("name a folder with --root")
         })?;
-        let rig = match (elsewhere(common)?, identity) {
+        // Another identity than this user has no rig that is found by itself.
+        let elsewhere = match &identity {
+            Some(_) => named_elsewhere(common)?,
+            None => elsewhere(common)?,
+        };
+        let rig = match (elsewhere, identity) {
             (Some(_), Some(_)) => {
                 let words = "--as names a caller of the rig of this host, and the rig is elsewhere";
                 return Err(Failure::new(Fault::Usage, words)

@@ -5,7 +5,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jig_lab::{Lab, LabConfig};
 use jig_model::command::{CommandEvent, EventSink, PlanText};
 use jig_model::{Fault, PlaceName, exit};
 use jig_repair::agents::RepairAgent;
@@ -25,10 +24,11 @@ use jig_repair::setup::{
 use jig_repair::steps::{Steps, exit_code};
 use jig_repair::task::{AgentRef, RepairTask};
 
-use super::door::LabDoor;
+use super::door::RepairDoor;
 use super::folders::{HELD_OUT, PLAN, TASK, as_begun, open, origin_of, policy_of, unusable};
 use super::host::{programs, redactor_of, search_path};
 use super::learn::{LabKnows, RepairedAt};
+use super::rig::RepairRig;
 use super::show::{RowFollower, document, standing, tell};
 use crate::args::Common;
 use crate::commands::runtime::until_signalled;
@@ -123,12 +123,12 @@ pub(super) fn ended(screen: &Screen, name: &str, path: &Path, run: &Run) -> Resu
     Ok(exit_code(run))
 }
 
-/// Binds the files of a run to the rig and the agents of this host.
+/// Binds the files of a run to its rig and to the agents of this host.
 fn bind(
     common: &Common,
     name: &str,
     path: &Path,
-) -> Result<(RepairSetup, Arc<LabDoor>, Waiting, RepairedAt), Failure> {
+) -> Result<(RepairSetup, Arc<RepairDoor>, Waiting, RepairedAt), Failure> {
     as_begun(path, &open(path)?.1)?;
     let text = |file: &str| {
         let path = path.join(file);
@@ -146,17 +146,11 @@ fn bind(
     let place: PlaceName = task.board.parse().map_err(|e| Failure::of(Fault::Profile, &e))?;
     let screen_place = task.screen_on.as_ref().map(|place| place.parse()).transpose();
     let screen_place = screen_place.map_err(|e| Failure::of(Fault::Profile, &e))?;
-    let given = common.lab()?;
-    let config = LabConfig {
-        rig: given.rig.clone().or(origin.rig),
-        boards: given.boards.clone().or(origin.boards),
-        program: std::env::current_exe().ok(),
-        ..given
-    };
-    let lab = Lab::open(&config)?;
-    let at = RepairedAt::of(&lab, &place);
+    let rig = RepairRig::of_run(common, &origin)?;
+    let board = rig.board(&place)?;
+    let at = RepairedAt::of(rig.catalogue(), &place, Some(&board));
     let known = Arc::new(LabKnows { desk: at.desk.clone(), board: at.board.clone() });
-    let door = Arc::new(LabDoor::new(lab, &place, Arc::new(Silent))?);
+    let door = Arc::new(rig.door(&board, Arc::new(Silent))?);
     let folder = RepairFolder::new(path);
     folder.make().map_err(|error| unusable(path, &error))?;
     let programs = programs();

@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use jig_lab::Catalogue;
 use jig_model::Fault;
 use jig_repair::driver_lock::DriverLockError;
 use jig_repair::journal::{Journal, JournalError};
@@ -19,7 +20,6 @@ use serde::{Deserialize, Serialize};
 
 use super::host::redactor_of;
 use crate::args::Common;
-use crate::commands::open_lab;
 use crate::failure::Failure;
 
 /// What a run was begun with, beside the files that it copied.
@@ -31,11 +31,15 @@ pub(super) struct Origin {
     /// Rig file and folder of profiles, where they were named.
     pub(super) rig: Option<PathBuf>,
     pub(super) boards: Option<PathBuf>,
+    /// The rig elsewhere, if one was named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) there: Option<String>,
 }
 
 /// Returns the folder of all repair runs.
 pub(super) fn root(common: &Common) -> Result<PathBuf, Failure> {
-    let runs = open_lab(common)?.catalogue().runs_dir();
+    // Runs of a rig elsewhere are copied into the same folder.
+    let runs = Catalogue::load(&common.own_lab())?.runs_dir();
     let path = runs.join("repairs");
     std::path::absolute(&path).map_err(|error| unusable(&path, &error))
 }

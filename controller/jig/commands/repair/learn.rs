@@ -11,7 +11,7 @@ use jig_knowledge::observed::{
 use jig_knowledge::retrieve::KnowledgeHit;
 use jig_knowledge::unit::{EvidenceSource, VerificationStatus};
 use jig_knowledge::{Observed, SimilarAsked};
-use jig_lab::{KnowledgeDesk, Lab};
+use jig_lab::{BoardFacts, Catalogue, KnowledgeDesk};
 use jig_model::protocol::BoxFuture;
 use jig_model::{Fault, PlaceName, exit};
 use jig_repair::agents::templates::TEMPLATES;
@@ -26,8 +26,8 @@ use jig_repair::task::RepairTask;
 use serde::Deserialize;
 
 use super::folders::{find, open, unusable};
+use super::rig::RepairRig;
 use crate::args::Common;
-use crate::commands::open_lab;
 use crate::failure::Failure;
 
 /// What is read of a result document.
@@ -66,14 +66,12 @@ pub(super) struct RepairedAt {
 }
 
 impl RepairedAt {
-    pub(super) fn of(lab: &Lab, place: &PlaceName) -> Self {
-        let catalogue = lab.catalogue();
-        let profile = catalogue.place(place).ok().map(|(_, profile)| profile);
+    pub(super) fn of(catalogue: &Catalogue, place: &PlaceName, board: Option<&BoardFacts>) -> Self {
         Self {
             desk: catalogue.knowledge(),
             place: place.clone(),
-            board: profile.as_ref().map(|profile| profile.id.to_string()),
-            chip: profile.and_then(|profile| profile.chip.clone()),
+            board: board.map(|board| board.board.to_string()),
+            chip: board.and_then(|board| board.chip.clone()),
             by: catalogue.user().identity.to_string(),
         }
     }
@@ -156,7 +154,9 @@ pub(crate) fn capture_repair(common: &Common, wanted: &str) -> Result<(String, O
     let task = RepairTask::parse(TASK, &text).map_err(|bad| Failure::problems(vec![bad]))?;
     let place: PlaceName =
         task.board.parse().map_err(|error| Failure::of(Fault::Profile, &error))?;
-    let at = RepairedAt::of(&open_lab(common)?, &place);
+    let rig = RepairRig::open(common)?;
+    // The place may be gone by now.
+    let at = RepairedAt::of(rig.catalogue(), &place, rig.board(&place).ok().as_ref());
     let seen = at.observed(&name, &path, &run).ok_or_else(|| {
         Failure::new(
             Fault::Usage,

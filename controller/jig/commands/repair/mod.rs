@@ -7,6 +7,7 @@ mod folders;
 pub(crate) mod host;
 mod learn;
 mod mcp;
+mod rig;
 mod show;
 mod start;
 

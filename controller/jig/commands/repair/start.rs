@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use jig_lab::{Unreadable, read};
+use jig_lab::{BoardFacts, Unreadable, read};
 use jig_model::plan::Plan;
-use jig_model::rig_file::Place;
 use jig_model::{Fault, PlaceName};
 use jig_repair::driver_lock::DriverLock;
 use jig_repair::journal::{Contract, Digest, Entry, Journal, Request};
@@ -22,8 +21,8 @@ use super::folders::{
     HELD_OUT, ORIGIN, Origin, PLAN, POLICY, TASK, find, make, open, root, unusable,
 };
 use super::host::{git_in, redactor_of, search_path};
+use super::rig::RepairRig;
 use crate::args::{Common, RepairStart};
-use crate::commands::open_lab;
 use crate::commands::runtime::runtime;
 use crate::failure::Failure;
 use crate::render::Screen;
@@ -51,11 +50,11 @@ pub(super) fn start(common: &Common, screen: &Screen, start: RepairStart) -> Res
     Policy::check_rules().map_err(|error| Failure::of(Fault::Bug, &error))?;
     Redactor::check_rules().map_err(|error| Failure::of(Fault::Bug, &error))?;
     let place: PlaceName = task.board.parse().map_err(|e| Failure::of(Fault::Profile, &e))?;
-    let lab = open_lab(common)?;
-    let (of_task, _) = lab.catalogue().place(&place)?;
+    let rig = RepairRig::open(common)?;
+    let of_task = rig.board(&place)?;
     if let Some(screen_on) = &task.screen_on {
         let name: PlaceName = screen_on.parse().map_err(|e| Failure::of(Fault::Profile, &e))?;
-        can_screen(&lab.catalogue().place(&name)?.0, &of_task)?;
+        can_screen(&name, &rig.board(&name)?, &of_task)?;
     }
     let (repo, base, files) = repository(&folder.join(&task.repo))?;
     check_programs(&task, &files)?;
@@ -78,10 +77,12 @@ pub(super) fn start(common: &Common, screen: &Screen, start: RepairStart) -> Res
         }
     }
     let (name, path) = make(&runs)?;
-    let lab = common.lab()?;
+    let lab = common.own_lab();
     let absolute =
         |path: Option<PathBuf>| path.map(|path| std::path::absolute(&path).unwrap_or(path));
-    let origin = Origin { repo, rig: absolute(lab.rig), boards: absolute(lab.boards) };
+    let there = common.is_elsewhere().then(|| common.rig.as_ref().map(ToString::to_string));
+    let there = there.flatten();
+    let origin = Origin { repo, rig: absolute(lab.rig), boards: absolute(lab.boards), there };
     let origin = serde_json::to_string_pretty(&origin).map_err(|e| Failure::of(Fault::Bug, &e))?;
     let copies = [
         (TASK, Some(&text)),
@@ -247,15 +248,15 @@ fn task_text(start: &RepairStart) -> Result<(String, PathBuf, String), Failure> 
 }
 
 /// Refuses a place on which candidates cannot be tried instead of another one.
-fn can_screen(screen: &Place, of_task: &Place) -> Result<(), Failure> {
-    let why = if !screen.is_emulated() {
+fn can_screen(name: &PlaceName, screen: &BoardFacts, of_task: &BoardFacts) -> Result<(), Failure> {
+    let why = if !screen.emulated {
         "is not emulated"
     } else if screen.board != of_task.board {
         "has another board"
     } else {
         return Ok(());
     };
-    let words = format!("`screen-on`: the place {} {why}", screen.name);
+    let words = format!("`screen-on`: the place {name} {why}");
     Err(Failure::new(Fault::Usage, words)
         .help(format!("name an emulated place of the board {}", of_task.board)))
 }

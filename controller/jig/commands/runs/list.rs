@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::args::Common;
 use crate::commands::execute::unexpected;
-use crate::commands::rig::{elsewhere, seen, stopped};
+use crate::commands::rig::{named_elsewhere, seen, stopped};
 use crate::commands::runtime::until_signalled;
 use crate::failure::Failure;
 use crate::render::{Screen, Style, TextTable, one_line, seconds, verdict_word};
@@ -39,7 +39,7 @@ pub(super) fn list(common: &Common, screen: &Screen) -> Result<u8, Failure> {
 
 /// Asks for one page after the other.
 fn all(common: &Common) -> Result<RunPage, Failure> {
-    let rig = elsewhere(common)?;
+    let rig = named_elsewhere(common)?;
     until_signalled(async |cancel| {
         let mut all: Option<RunPage> = None;
         loop {

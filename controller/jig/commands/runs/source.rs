@@ -9,7 +9,7 @@ use jig_service::client::{FetchedRun, RemoteRig, RunPart};
 
 use crate::args::Common;
 use crate::commands::execute::unexpected;
-use crate::commands::rig::{elsewhere, seen, stopped};
+use crate::commands::rig::{named_elsewhere, seen, stopped};
 use crate::commands::runtime::until_signalled;
 use crate::failure::Failure;
 
@@ -26,7 +26,7 @@ pub(crate) struct OpenedRun {
 
 /// Opens a run by its id, a beginning of that, or `last`; of a rig elsewhere, a part is fetched.
 pub(crate) fn open(common: &Common, wanted: &str, part: RunPart) -> Result<OpenedRun, Failure> {
-    let rig = elsewhere(common)?;
+    let rig = named_elsewhere(common)?;
     until_signalled(async |cancel| {
         tokio::select! {
             opened = read_part(rig.as_ref(), common, wanted, part) => opened,
@@ -54,7 +54,7 @@ pub(crate) fn open_with_earlier(
     wanted: &str,
     most: usize,
 ) -> Result<(OpenedRun, Vec<RunRecord>), Failure> {
-    let rig = elsewhere(common)?;
+    let rig = named_elsewhere(common)?;
     until_signalled(async |cancel| {
         tokio::select! {
             read = read_with_earlier(rig.as_ref(), common, wanted, most) => read,

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use jig_lab::{Catalogue, ClientRequests, health_policy};
+use jig_lab::{Catalogue, ClientRequests, health_subject};
 use jig_model::PlaceName;
 use jig_model::command::{CheckCommand, Command, RecoverCommand, RecoverExtent, Reply, WorkerLine};
 use jig_model::protocol::BoxFuture;
@@ -127,7 +127,7 @@ impl IdleCheck for PlaceCheck<'_> {
 fn needs_proof(catalogue: &Catalogue, name: &PlaceName) -> bool {
     let Ok((place, _)) = catalogue.place(name) else { return false };
     let state = HealthStore::open(&catalogue.health_store())
-        .and_then(|store| store.of_by(&health_policy(&place), name));
+        .and_then(|store| store.of_by(&health_subject(&place), name));
     place.canary.is_some() && state.is_ok_and(|now| now.state == HealthState::Quarantined)
 }
 

@@ -19,6 +19,7 @@ mod idle;
 mod manager;
 mod metrics;
 mod rig_watch;
+mod vectors;
 mod worker;
 
 use std::pin::pin;
@@ -117,7 +118,12 @@ async fn keep(
     });
     let host = Arc::new(rig_host(common)?);
     let (jobs, watchers) = (host.jobs.clone(), host.watchers.clone());
-    let mut rig_calls = pin!(callers_of_rig.run(host));
+    let stop = CancelToken::new();
+    let mut vectors = pin!(async {
+        vectors::embed_new(&host, &stop).await;
+        std::future::pending::<()>().await;
+    });
+    let mut rig_calls = pin!(callers_of_rig.run(Arc::clone(&host)));
     let began = Instant::now();
     let clock = Arc::new(move || Stamp {
         mono_ns: u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX),
@@ -149,7 +155,6 @@ async fn keep(
     let mut manager = ServiceManager::of_environment();
     manager.ready();
     manager.status(&summary(&service));
-    let stop = CancelToken::new();
     let mut rounds = pin!(async {
         if settings.check_every != Some(Duration::ZERO) {
             idle::rounds(common, &requests, settings.check_every, &stop).await;
@@ -183,6 +188,7 @@ async fn keep(
             }
             Some(_) = callers.join_next() => {}
             () = &mut rounds => {}
+            () = &mut vectors => {}
             () = &mut rig_calls => {}
             () = &mut metrics => {}
             caller = door.accept() => match callers.len() < MOST_CALLERS {

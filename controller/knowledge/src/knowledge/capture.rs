@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use jiff::SignedDuration;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{Knowledge, KnowledgeOptions};
 use crate::error::KnowledgeError;
@@ -16,7 +16,7 @@ use crate::unit::{
 const UNREAD: SignedDuration = SignedDuration::from_hours(365 * 24);
 
 /// What became of a capture. It is durable in both cases.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kept", rename_all = "snake_case")]
 pub enum Captured {
     /// The store has it.
@@ -31,7 +31,7 @@ pub enum Captured {
 }
 
 /// What became of the outbox.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutboxReport {
     /// Drafts that are stored now.
     pub stored: usize,

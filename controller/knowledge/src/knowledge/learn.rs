@@ -78,7 +78,7 @@ impl Knowledge {
             before,
             after,
             kept,
-            weights: FEATURES.iter().copied().zip(learnt.0).collect(),
+            weights: FEATURES.iter().map(|name| (*name).to_owned()).zip(learnt.0).collect(),
         }))
     }
 

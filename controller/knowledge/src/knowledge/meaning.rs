@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{Knowledge, locked};
 use crate::embedding::{
@@ -32,7 +32,7 @@ pub(super) struct Meaning {
 }
 
 /// The embedding model and its vectors.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MeaningStats {
     /// Name of the model; nothing while it is being loaded.
     pub model: Option<String>,
@@ -48,7 +48,7 @@ pub struct MeaningStats {
 }
 
 /// What became of the units that had no vector.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EmbedReport {
     /// Units that have a vector now, or another one.
     pub embedded: u64,
@@ -100,6 +100,15 @@ impl Knowledge {
             Some(meaning) => meaning.worker.loaded(timeout).map(drop),
             None => Ok(()),
         }
+    }
+
+    /// Embeds the units that have no vector since they were added or edited, if there is a model. Searches go
+    /// on meanwhile.
+    ///
+    /// # Errors
+    /// The store cannot be read. A model that fails is no error: the report says so.
+    pub fn embed_new(&self) -> Result<Option<EmbedReport>, KnowledgeError> {
+        self.embed_missing(&mut |_, _| {})
     }
 
     /// Embeds the units that changed since they were last looked at for this. No lock is held while the

@@ -19,11 +19,12 @@ mod tests;
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jig_model::redact::Redactor;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 pub use capture::{Captured, OutboxReport};
 pub use meaning::{EmbedReport, MeaningStats};
@@ -89,7 +90,13 @@ pub struct Knowledge {
     index: Mutex<FollowedIndex>,
     cache: Mutex<AnswerCache>,
     meaning: Option<meaning::Meaning>,
+    /// The files as they were when it was opened.
+    marks: [FileMark; 3],
 }
+
+/// Inode of a file and, where its content is read once, the time of its last change; nothing if it is
+/// missing.
+type FileMark = Option<(u64, i64, i64)>;
 
 impl std::fmt::Debug for Knowledge {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -98,7 +105,7 @@ impl std::fmt::Debug for Knowledge {
 }
 
 /// How much knowledge there is, and what it takes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnowledgeStats {
     /// The store.
     pub store: StoreCounts,
@@ -115,7 +122,7 @@ pub struct KnowledgeStats {
 }
 
 /// What [`Knowledge::reindex`] has done.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReindexReport {
     /// Units that are archived now, because they were not read for a year.
     pub archived: usize,
@@ -147,6 +154,8 @@ impl Knowledge {
     /// # Errors
     /// The store, the weights or the synonyms cannot be used.
     pub fn open(folder: &Path, options: KnowledgeOptions) -> Result<Self, KnowledgeError> {
+        // First: what changes from here on is noticed.
+        let mut marks = marks_of(folder);
         let store = KnowledgeStore::open(&folder.join("knowledge.db"))?;
         let weights = RerankWeights::read(&folder.join("weights.json"))?;
         let synonyms = read_synonyms(&folder.join("synonyms.toml"))?;
@@ -161,7 +170,10 @@ impl Knowledge {
         let load = options.embedder.clone();
         let meaning = load.map(|load| meaning::Meaning::start(load, folder, store.identity()));
         let meaning = meaning.transpose().map_err(|error| KnowledgeError::file(folder, error))?;
+        // One that was begun just now.
+        marks[0] = marks_of(folder)[0];
         Ok(Self {
+            marks,
             folder: folder.to_owned(),
             outbox: Self::outbox_of(folder),
             store,
@@ -172,6 +184,12 @@ impl Knowledge {
             cache: Mutex::default(),
             meaning,
         })
+    }
+
+    /// Tells whether the folder still has the store, the weights and the synonyms that were opened. Other
+    /// changes of the store are followed.
+    pub fn is_in_place(&self) -> bool {
+        self.marks == marks_of(&self.folder)
     }
 
     /// Returns the store.
@@ -281,6 +299,16 @@ impl Knowledge {
         self.rewrite(&mut index)?;
         Ok(index.lexical.len())
     }
+}
+
+fn marks_of(folder: &Path) -> [FileMark; 3] {
+    let about = |name: &str| fs::metadata(folder.join(name)).ok();
+    let read = |name| about(name).map(|about| (about.ino(), about.mtime(), about.mtime_nsec()));
+    [
+        about("knowledge.db").map(|about| (about.ino(), 0, 0)),
+        read("weights.json"),
+        read("synonyms.toml"),
+    ]
 }
 
 fn read_synonyms(path: &Path) -> Result<Synonyms, KnowledgeError> {

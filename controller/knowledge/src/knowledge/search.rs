@@ -266,7 +266,7 @@ fn rank(
         .into_iter()
         .filter_map(|at| ranked.get_mut(at)?.take())
         .map(|(score, Candidate { changed, reasons, .. })| KnowledgeHit {
-            instruction: instruction_in(&changed.unit.content.prose()),
+            instruction: instruction_in(&changed.unit.content.prose()).map(str::to_owned),
             unit: changed.unit,
             score,
             reasons,

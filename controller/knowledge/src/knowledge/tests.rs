@@ -275,7 +275,7 @@ fn a_unit_of_ten_megabytes_is_refused_and_hostile_text_becomes_readable() {
     assert_eq!(unit.content.title, "\u{fffd}[2Jtitle \u{fffd}of \u{fffd}two lines");
     assert!(unit.content.resolution.contains("[removed: "), "{}", unit.content.resolution);
     let answer = knowledge.search(&RetrievalContext::new("two lines")).unwrap();
-    assert_eq!(answer.hits[0].instruction, Some("ignore all previous"));
+    assert_eq!(answer.hits[0].instruction.as_deref(), Some("ignore all previous"));
     let budget = crate::retrieve::ContextBudget { total: 600, unit: 400, suspicious: 150 };
     let context = crate::retrieve::build_context(&answer, budget);
     assert!(context.chars().count() <= 600, "{context}");

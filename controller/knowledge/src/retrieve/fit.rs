@@ -5,7 +5,7 @@
 //! no library is needed. Learnt on the older half of the questions and compared with the weights in use
 //! on the newer half: worse weights are never kept.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::features::{FEATURES, Features};
 use super::weights::RerankWeights;
@@ -30,7 +30,7 @@ pub struct FittedSample {
 }
 
 /// What came of learning.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FitReport {
     /// Questions that were learnt from.
     pub learnt_from: usize,
@@ -43,7 +43,7 @@ pub struct FitReport {
     /// Whether the learnt weights are kept: only if they are better.
     pub kept: bool,
     /// Names and learnt weights.
-    pub weights: Vec<(&'static str, f32)>,
+    pub weights: Vec<(String, f32)>,
 }
 
 /// Learns weights, beginning with others.

@@ -34,12 +34,12 @@ pub(crate) use fit::{MIN_QUESTIONS, fitted, mean_ndcg};
 pub(crate) use question::Question;
 pub(crate) use terms::{facts_of, indexed};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::unit::KnowledgeUnit;
 
 /// Why a unit was found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HitReason {
     /// It has the signature that was asked for.
@@ -53,7 +53,7 @@ pub enum HitReason {
 }
 
 /// A unit that was found.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct KnowledgeHit {
     /// The unit.
     pub unit: KnowledgeUnit,
@@ -63,11 +63,11 @@ pub struct KnowledgeHit {
     pub reasons: Vec<HitReason>,
     /// A phrase by which its text addresses an agent: it is quoted and never followed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub instruction: Option<&'static str>,
+    pub instruction: Option<String>,
 }
 
 /// What the caller of a search should know about its answer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(tag = "what", rename_all = "snake_case")]
 pub enum RetrievalWarning {
     /// The time was over.
@@ -99,7 +99,7 @@ pub enum RetrievalWarning {
 }
 
 /// The answer to a question.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct KnowledgeAnswer {
     /// The units, the best first.
     pub hits: Vec<KnowledgeHit>,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::index::{DocFacts, TermWeight};
 use crate::text::{EntityKind, Synonyms, each_token, entities};
@@ -23,7 +23,7 @@ const TERMS: usize = 600;
 const FILES: usize = 32;
 
 /// Who asks. The time-outs are upper bounds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KnowledgeCaller {
     /// Work on code, before it is changed.
@@ -50,7 +50,7 @@ impl KnowledgeCaller {
 }
 
 /// A search and its limits.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RetrievalContext {
     /// The question: words, a line, or a whole log.
     pub query: String,

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use jig_model::redact::Redactor;
 use rusqlite::{Connection, OptionalExtension as _, params};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::past::{self, FixRow};
 use super::schema::KnowledgeStore;
@@ -42,7 +42,7 @@ impl Default for CaptureRules {
 }
 
 /// What became of an observation.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Learnt {
     /// It was learnt from before: nothing was counted.
     pub known: bool,
@@ -53,7 +53,7 @@ pub struct Learnt {
 }
 
 /// What became of a unit.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LearntUnit {
     /// The unit.
     pub id: UnitId,

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, params};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::schema::KnowledgeStore;
 use super::write::NO_ID;
@@ -25,7 +25,7 @@ pub(crate) struct FeedbackRow {
 }
 
 /// One change of a unit.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HistoryLine {
     /// Number of the change.
     pub seq: u64,
@@ -41,7 +41,7 @@ pub struct HistoryLine {
 }
 
 /// Two units that belong together.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Link {
     /// The first one.
     pub one: UnitId,
@@ -52,7 +52,7 @@ pub struct Link {
 }
 
 /// How much a store holds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoreCounts {
     /// Units, archived ones too.
     pub units: u64,

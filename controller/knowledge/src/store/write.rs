@@ -21,7 +21,7 @@ const COMPARED: usize = 64;
 pub(super) const EVIDENCE: usize = 16;
 
 /// What became of a draft.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "snake_case")]
 pub enum Inserted {
     /// It is a unit now.

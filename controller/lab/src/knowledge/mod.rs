@@ -10,6 +10,7 @@
 
 mod commit;
 mod observed_run;
+mod orders;
 #[cfg(test)]
 mod tests;
 
@@ -29,8 +30,13 @@ use jig_model::redact::Redactor;
 use jig_model::rig_file::KnowledgeSettings;
 use jig_model::{BoardId, RunId, chain};
 use jig_rig::store::{RunDir, RunEntry, RunRecord, RunState, RunStore, StoreError, read_whole};
+use serde::{Deserialize, Serialize};
 
 pub use self::observed_run::{observed_run, signature_of};
+pub use self::orders::{
+    KnowledgeAnswered, KnowledgeDoor, KnowledgeOrder, KnowledgeOrderError, KnowledgeReply,
+    OutboxNote, ShownUnit,
+};
 use crate::Catalogue;
 
 /// How long a look may take. A person waits for a verdict, not for what is known of it.
@@ -67,7 +73,7 @@ pub struct KnowledgeDesk {
 }
 
 /// What became of runs that were not learnt from before.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CaughtUp {
     /// Runs that were learnt from.
     pub runs: usize,

@@ -2,11 +2,15 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 use serde_json::json;
 
 use super::*;
+use jig_knowledge::embedding::{EmbedError, Embedder, EmbedderName, LoadEmbedder};
 use jig_knowledge::observed::{ObservedEnd, ObservedRun};
+use jig_knowledge::retrieve::{HitReason, KnowledgeCaller, RetrievalContext};
+use jig_knowledge::unit::{CaptureTrigger, Draft, UnitContent, UnitId, UnitMetadata};
 
 const ID: &str = "20261121-221530-7f3a";
 const LOG: &str =
@@ -155,4 +159,81 @@ fn what_does_not_answer_is_left_out() {
     assert!(release.send(()).is_ok());
     assert!(began.elapsed() >= Duration::from_millis(20));
     assert_eq!(in_time(Duration::from_secs(60), || 7), Some(7));
+}
+
+/// A model that knows one direction.
+struct OneDirection;
+
+impl Embedder for OneDirection {
+    fn name(&self) -> EmbedderName {
+        EmbedderName { name: "one direction".to_owned(), dimension: 2 }
+    }
+
+    fn embed(&mut self, _: &str) -> Result<Vec<f32>, EmbedError> {
+        Ok(vec![1.0, 0.0])
+    }
+}
+
+#[test]
+fn units_that_are_added_and_edited_get_their_vectors_behind_the_answer() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    let config = crate::LabConfig { state: Some(state.clone()), ..crate::LabConfig::default() };
+    let catalogue = Catalogue::load(&config).unwrap();
+    let load: LoadEmbedder = Arc::new(|| Ok(Box::new(OneDirection)));
+    let door = KnowledgeDoor::with_model(&state, Some(load));
+    // Without any knowledge none is begun.
+    door.embed_new();
+    assert!(!state.join("knowledge").exists());
+    let ask = |order| door.carry_out(&catalogue, order, "a test", &mut |_, _| {}).unwrap().reply;
+    let vectors = || match ask(KnowledgeOrder::Stats) {
+        KnowledgeReply::Stats(stats) => stats.meaning.unwrap().vectors,
+        other => panic!("{other:?}"),
+    };
+    let content = UnitContent { title: "timer overflows".to_owned(), ..UnitContent::default() };
+    let draft = Draft {
+        id: UnitId::random(),
+        content,
+        metadata: UnitMetadata::default(),
+        at: Timestamp::now(),
+        by: "somebody else".to_owned(),
+        trigger: CaptureTrigger::Marked,
+    };
+    let id = draft.id.clone();
+    let reply = ask(KnowledgeOrder::Add { draft: Box::new(draft) });
+    assert_eq!(vectors(), 0, "the answer waits for no model");
+    door.settle(&reply);
+    assert_eq!(vectors(), 1);
+    // Who has added it is told by the rig, whatever the caller says.
+    let shown = match ask(KnowledgeOrder::Show { id: id.clone(), history: false }) {
+        KnowledgeReply::Shown(shown) => shown.unit,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(shown.audit.created_by, "a test");
+    let content = UnitContent { title: "timer wraps".to_owned(), ..shown.content };
+    let edit = KnowledgeOrder::Edit {
+        id: id.clone(),
+        version: shown.audit.version,
+        content: Box::new(content),
+        metadata: Box::new(shown.metadata),
+    };
+    let reply = ask(edit.clone());
+    door.settle(&reply);
+    let asked = |order| door.carry_out(&catalogue, order, "a test", &mut |_, _| {});
+    assert!(asked(edit).is_err(), "an edit of an older version");
+    let context = RetrievalContext {
+        timeout: Duration::from_secs(60),
+        caller: KnowledgeCaller::Analysis,
+        ..RetrievalContext::new("another thing")
+    };
+    let KnowledgeReply::Found(answer) = ask(KnowledgeOrder::Search { context: Box::new(context) })
+    else {
+        panic!("no answer")
+    };
+    let reasons: Vec<_> = answer.hits.iter().map(|hit| hit.reasons.clone()).collect();
+    assert_eq!(reasons, [[HitReason::Meaning]], "{answer:?}");
+    // A store that is replaced is opened anew.
+    fs::remove_dir_all(state.join("knowledge")).unwrap();
+    assert!(asked(KnowledgeOrder::Show { id, history: false }).is_err());
+    assert_eq!(vectors(), 0);
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::shell_answer::ways;
-use crate::{Catalogue, health_policy};
+use crate::{Catalogue, health_subject};
 
 /// Boards and places of a rig.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -137,7 +137,7 @@ impl KnownHealth {
         match self {
             Self::Blank => Some(HealthState::Healthy),
             Self::Store(store) => {
-                store.of_by(&health_policy(place), &place.name).ok().map(|health| health.state)
+                store.of_by(&health_subject(place), &place.name).ok().map(|health| health.state)
             }
             Self::Unreadable => None,
         }

@@ -10,7 +10,7 @@ use jig_rig::health::{Figures, HealthStore, HistoryEntry, PlaceHealth};
 use serde::{Deserialize, Serialize};
 
 use super::RigViewError;
-use crate::{Catalogue, health_policy};
+use crate::{Catalogue, health_subject};
 
 /// How far back figures go.
 const WINDOW: Duration = Duration::from_secs(30 * 86_400);
@@ -74,14 +74,15 @@ fn of_place(
     now: Timestamp,
 ) -> Result<ListedHealth, DatabaseError> {
     let since = now.checked_sub(WINDOW).unwrap_or(Timestamp::MIN);
+    let subject = health_subject(place);
     let past = history.map(|limit| {
-        let figures = store.figures(&place.name, since)?;
-        Ok(PlacePast { figures, history: store.history(&place.name, limit)? })
+        let figures = store.figures_by(&subject, &place.name, since)?;
+        Ok(PlacePast { figures, history: store.history_by(&subject, &place.name, limit)? })
     });
     Ok(ListedHealth {
         place: place.name.clone(),
         board: place.board.clone(),
-        health: store.of_by(&health_policy(place), &place.name)?,
+        health: store.of_by(&subject, &place.name)?,
         past: past.transpose()?,
     })
 }

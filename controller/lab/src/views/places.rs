@@ -17,7 +17,7 @@ use jig_rig::store::{RunDir, RunStore};
 use serde::{Deserialize, Serialize};
 
 use super::console_tail::{last_line, last_lines};
-use crate::{Catalogue, LeaseOverview, health_policy};
+use crate::{Catalogue, LeaseOverview, health_subject};
 
 /// Number of the newest runs that are looked at for those under way: a host that begins more while
 /// one goes on is not one that people watch by eye.
@@ -111,7 +111,7 @@ impl SnapshotReader {
         let locks = catalogue.places();
         let view = |place: &Place| {
             let now = match &health {
-                Some(store) => store.of_by(&health_policy(place), &place.name).ok(),
+                Some(store) => store.of_by(&health_subject(place), &place.name).ok(),
                 None => Some(PlaceHealth::unknown_to_anybody()),
             };
             let holder = locks.holder(&place.name).ok().flatten();

@@ -19,4 +19,8 @@ pub struct HoldCommand {
     /// How long to wait for another process that uses the board, in milliseconds.
     #[serde(default)]
     pub wait_ms: u64,
+    /// Whether the board is released when the lease that the command names ends, which it does not
+    /// keep from ending.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ends_with_lease: bool,
 }

@@ -171,7 +171,12 @@ fn probe_commands() -> Vec<Command> {
             image: image(),
             wait_ms: 1,
         }),
-        Command::Hold(HoldCommand { place: place(), image: image(), wait_ms: 1 }),
+        Command::Hold(HoldCommand {
+            place: place(),
+            image: image(),
+            wait_ms: 1,
+            ends_with_lease: false,
+        }),
     ];
     commands.extend(actions.map(|action| {
         Command::Debug(DebugCommand { place: place(), probe: probe.clone(), action })

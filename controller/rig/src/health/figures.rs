@@ -5,7 +5,8 @@ use jig_model::PlaceName;
 use rusqlite::{Connection, OptionalExtension as _};
 use serde::{Deserialize, Serialize};
 
-use super::HealthStore;
+use super::store::key_of;
+use super::{HealthStore, HealthSubject};
 use crate::database::DatabaseError;
 
 /// A day in seconds.
@@ -68,10 +69,24 @@ impl HealthStore {
     /// # Errors
     /// The store cannot be read.
     pub fn figures(&self, place: &PlaceName, since: Timestamp) -> Result<Figures, DatabaseError> {
+        self.figures_by(&HealthSubject::default(), place, since)
+    }
+
+    /// Adds up what happened at a place that is told here since a moment.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn figures_by(
+        &self,
+        subject: &HealthSubject,
+        place: &PlaceName,
+        since: Timestamp,
+    ) -> Result<Figures, DatabaseError> {
         let (mut figures, first) = self.database().retried(|connection| {
             // One view of the store for all of it.
             let view = connection.transaction()?;
-            count(&view, place.as_str(), since.as_microsecond())
+            let key = key_of(&view, place, subject)?.text;
+            count(&view, &key, since.as_microsecond())
         })?;
         figures.first = first.map(|us| self.time(us)).transpose()?;
         Ok(figures)

@@ -16,6 +16,10 @@
 //! but proof in a row leads out of it: not a run that happened to pass, not a recovery, not a
 //! person's word.
 //!
+//! *Health is that of devices, not of a name.* A rig file that gives a name to another board or to other
+//! devices makes another place, with a row, history and figures of its own. Where the old devices come
+//! back, so do theirs: an edit and its undoing clear nothing. What switches the power is no part of it.
+//!
 //! *The store is a convenience, never a condition.* If it cannot be read, health is unknown, and
 //! runs go on.
 
@@ -34,6 +38,6 @@ pub use event::{HealthEvent, Signal};
 pub use examine::examine;
 pub use figures::Figures;
 pub use render::render;
-pub use state::{HealthPolicy, HealthState, PlaceHealth, Proof};
+pub use state::{HealthPolicy, HealthState, HealthSubject, PlaceHealth, Proof};
 pub use store::{HealthStore, HistoryEntry};
 pub use table::{HealthMove, MOVES, Streak, next};

@@ -14,6 +14,15 @@ pub(super) const FORMAT: DatabaseFormat = DatabaseFormat {
     tables: TABLES,
 };
 
+/// Which board and devices the row and the events under the name of a place are about: the first ones
+/// that were told. Those of others stand under the name, a line break and their words. Stores that were
+/// begun before there was this table get it when they are opened; programs of that time do not miss it.
+pub(super) const DEVICES: &str = "
+CREATE TABLE IF NOT EXISTS device (
+    place TEXT PRIMARY KEY NOT NULL,
+    what TEXT NOT NULL
+) STRICT, WITHOUT ROWID;";
+
 /// The figures stand in columns of their own, so that SQLite counts them; the rest of an event
 /// is JSON.
 const TABLES: &str = "

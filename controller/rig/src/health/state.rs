@@ -70,6 +70,14 @@ pub struct PlaceHealth {
 }
 
 impl PlaceHealth {
+    /// Returns the health of a place whose name other devices had before.
+    pub fn of_changed_place(before: &str) -> Self {
+        let before: String = before.chars().take(200).collect();
+        let why =
+            format!("nothing is known yet: its name was that of another place before ({before})");
+        Self { why, ..Self::unknown_to_anybody() }
+    }
+
     /// Returns the health of a place without an event.
     pub fn unknown_to_anybody() -> Self {
         Self {
@@ -91,6 +99,22 @@ pub enum Proof {
     Canary,
     /// Checks that all pass, for places without a known-good image. A canary counts as well.
     Checks,
+}
+
+/// Whose health it is, and how much it takes to change its state.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct HealthSubject {
+    /// How much it takes.
+    pub policy: HealthPolicy,
+    /// The board and the devices that are the place, in words that stay the same as long as these do.
+    /// What was noted of other ones is not known of these. Empty where it is not told.
+    pub device: String,
+}
+
+impl From<HealthPolicy> for HealthSubject {
+    fn from(policy: HealthPolicy) -> Self {
+        Self { policy, device: String::new() }
+    }
 }
 
 /// How much it takes to change the state of a place. A 0 counts as 1.

@@ -9,9 +9,9 @@ use rusqlite::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::schema::FORMAT;
+use super::schema::{DEVICES, FORMAT};
 use super::table::{needed, next};
-use super::{HealthEvent, HealthPolicy, HealthState, PlaceHealth, Signal};
+use super::{HealthEvent, HealthPolicy, HealthState, HealthSubject, PlaceHealth, Signal};
 use crate::database::{Database, DatabaseError};
 
 /// How many events of a place are kept: with a look every five minutes, a month.
@@ -25,7 +25,7 @@ const REMOVE_EVERY: i64 = 64;
 /// allowed. A note is durable when the call returns.
 pub struct HealthStore {
     database: Database,
-    policy: HealthPolicy,
+    subject: HealthSubject,
 }
 
 /// One event of a place's history.
@@ -59,13 +59,14 @@ impl HealthStore {
     /// It cannot be written, a newer Jig wrote it, or it is damaged.
     pub fn open(path: &Path) -> Result<Self, DatabaseError> {
         let database = Database::open(FORMAT, path)?;
-        Ok(Self { database, policy: HealthPolicy::default() })
+        database.retried(|connection| connection.execute_batch(DEVICES))?;
+        Ok(Self { database, subject: HealthSubject::default() })
     }
 
-    /// Sets how much it takes to change a state, for places that [`Self::note`] is used for.
+    /// Sets whose health [`Self::of`] and [`Self::note`] are about, and how much it takes to change it.
     #[must_use]
-    pub fn with_policy(mut self, policy: HealthPolicy) -> Self {
-        self.policy = policy;
+    pub fn about(mut self, subject: HealthSubject) -> Self {
+        self.subject = subject;
         self
     }
 
@@ -79,20 +80,28 @@ impl HealthStore {
     /// # Errors
     /// The store cannot be read.
     pub fn of(&self, place: &PlaceName) -> Result<PlaceHealth, DatabaseError> {
-        self.of_by(&self.policy, place)
+        self.of_by(&self.subject, place)
     }
 
-    /// Returns how a place is that has a policy of its own.
+    /// Returns how a place is that is told here.
     ///
     /// # Errors
     /// The store cannot be read.
     pub fn of_by(
         &self,
-        policy: &HealthPolicy,
+        subject: &HealthSubject,
         place: &PlaceName,
     ) -> Result<PlaceHealth, DatabaseError> {
-        let found = self.database.retried(|connection| load(connection, place))?;
-        self.lowered(found, policy)
+        let (found, key) = self.database.retried(|connection| {
+            // One view of both.
+            let view = connection.transaction()?;
+            let key = key_of(&view, place, subject)?;
+            Ok((load(&view, &key.text)?, key))
+        })?;
+        match (found, key.before) {
+            (None, Some(before)) => Ok(PlaceHealth::of_changed_place(&before)),
+            (found, _) => self.lowered(found, &subject.policy),
+        }
     }
 
     /// Notes an event of a place, and returns how the place is now.
@@ -105,30 +114,33 @@ impl HealthStore {
         at: Timestamp,
         what: &HealthEvent,
     ) -> Result<PlaceHealth, DatabaseError> {
-        self.note_by(&self.policy, place, at, what)
+        self.note_by(&self.subject, place, at, what)
     }
 
-    /// Notes an event of a place that has a policy of its own.
+    /// Notes an event of a place that is told here.
     ///
     /// # Errors
     /// The store cannot be read or written; nothing is noted then.
     pub fn note_by(
         &self,
-        policy: &HealthPolicy,
+        subject: &HealthSubject,
         place: &PlaceName,
         at: Timestamp,
         what: &HealthEvent,
     ) -> Result<PlaceHealth, DatabaseError> {
         let body = serde_json::to_string(what).map_err(|error| self.database.unencoded(error))?;
+        let policy = &subject.policy;
         self.database.retried(|connection| {
             let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            let now = match self.lowered(load(&change, place)?, policy) {
+            note_device(&change, place, subject)?;
+            let key = key_of(&change, place, subject)?.text;
+            let now = match self.lowered(load(&change, &key)?, policy) {
                 Ok(now) => now,
                 Err(error) => return Ok(Err(error)),
             };
             let then = next(&now, at, what, policy);
-            save(&change, place, &then)?;
-            append(&change, place, at, what, &body, policy, then.state)?;
+            save(&change, &key, &then)?;
+            append(&change, &key, at, what, &body, policy, then.state)?;
             change.commit()?;
             Ok(Ok(then))
         })?
@@ -143,15 +155,30 @@ impl HealthStore {
         place: &PlaceName,
         limit: u32,
     ) -> Result<Vec<HistoryEntry>, DatabaseError> {
+        self.history_by(&self.subject, place, limit)
+    }
+
+    /// Returns the newest events of a place that is told here, the newest first.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn history_by(
+        &self,
+        subject: &HealthSubject,
+        place: &PlaceName,
+        limit: u32,
+    ) -> Result<Vec<HistoryEntry>, DatabaseError> {
         let rows = self.database.retried(|connection| {
-            let mut query = connection.prepare(
+            let view = connection.transaction()?;
+            let key = key_of(&view, place, subject)?.text;
+            let mut query = view.prepare(
                 "SELECT seq, at_us, state, body FROM event WHERE place = :place
                  ORDER BY seq DESC LIMIT :limit",
             )?;
-            let found = query
-                .query_map(named_params! { ":place": place.as_str(), ":limit": limit }, |row| {
-                    Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
-                })?;
+            let params = named_params! { ":place": key, ":limit": limit };
+            let found = query.query_map(params, |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+            })?;
             found.collect::<rusqlite::Result<Vec<(i64, i64, String, String)>>>()
         })?;
         rows.into_iter()
@@ -220,21 +247,63 @@ impl RawHealth {
     }
 }
 
-fn load(connection: &Connection, place: &PlaceName) -> rusqlite::Result<Option<RawHealth>> {
+/// Under what the row and the events of a place stand.
+pub(super) struct RowKey {
+    pub(super) text: String,
+    /// What the devices were that had the name first, where these are others.
+    before: Option<String>,
+}
+
+/// Finds out under what the row of a place stands.
+pub(super) fn key_of(
+    connection: &Connection,
+    place: &PlaceName,
+    subject: &HealthSubject,
+) -> rusqlite::Result<RowKey> {
+    let first: Option<String> = connection
+        .prepare("SELECT what FROM device WHERE place = ?1")?
+        .query_row([place.as_str()], |row| row.get(0))
+        .optional()?;
+    let device = &subject.device;
+    Ok(match first {
+        // No name has a line break.
+        Some(first) if !device.is_empty() && first != *device => {
+            RowKey { text: format!("{place}\n{device}"), before: Some(first) }
+        }
+        _ => RowKey { text: place.to_string(), before: None },
+    })
+}
+
+/// Notes whose the row under the name of a place is: that of the first devices that are told. What was
+/// noted before there were any is theirs.
+fn note_device(
+    change: &Transaction<'_>,
+    place: &PlaceName,
+    subject: &HealthSubject,
+) -> rusqlite::Result<()> {
+    if !subject.device.is_empty() {
+        change
+            .prepare("INSERT OR IGNORE INTO device (place, what) VALUES (?1, ?2)")?
+            .execute((place.as_str(), &subject.device))?;
+    }
+    Ok(())
+}
+
+fn load(connection: &Connection, key: &str) -> rusqlite::Result<Option<RawHealth>> {
     connection
         .prepare("SELECT state, since_us, why, passes, failures FROM place WHERE name = ?1")?
-        .query_row([place.as_str()], RawHealth::read)
+        .query_row([key], RawHealth::read)
         .optional()
 }
 
-fn save(change: &Transaction<'_>, place: &PlaceName, health: &PlaceHealth) -> rusqlite::Result<()> {
+fn save(change: &Transaction<'_>, key: &str, health: &PlaceHealth) -> rusqlite::Result<()> {
     change
         .prepare(
             "INSERT OR REPLACE INTO place (name, state, since_us, why, passes, failures)
              VALUES (:name, :state, :since, :why, :passes, :failures)",
         )?
         .execute(named_params! {
-            ":name": place.as_str(),
+            ":name": key,
             ":state": health.state.as_str(),
             ":since": health.since.map(Timestamp::as_microsecond),
             ":why": health.why,
@@ -246,7 +315,7 @@ fn save(change: &Transaction<'_>, place: &PlaceName, health: &PlaceHealth) -> ru
 
 fn append(
     change: &Transaction<'_>,
-    place: &PlaceName,
+    key: &str,
     at: Timestamp,
     what: &HealthEvent,
     body: &str,
@@ -276,7 +345,7 @@ fn append(
                  (:place, :at, :kind, :body, :state, :served, :passed, :recovered, :flashed, :lost)",
         )?
         .execute(named_params! {
-            ":place": place.as_str(),
+            ":place": key,
             ":at": at.as_microsecond(),
             ":kind": what.kind(),
             ":body": body,
@@ -291,7 +360,7 @@ fn append(
         change.execute(
             "DELETE FROM event WHERE place = ?1 AND seq <=
                  (SELECT seq FROM event WHERE place = ?1 ORDER BY seq DESC LIMIT 1 OFFSET ?2)",
-            (place.as_str(), KEPT),
+            (key, KEPT),
         )?;
     }
     Ok(())

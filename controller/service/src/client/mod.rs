@@ -10,6 +10,8 @@
 
 mod connection;
 mod fetch;
+mod found;
+mod leave;
 mod mirror;
 mod remote;
 #[cfg(test)]
@@ -19,6 +21,7 @@ mod watch;
 
 pub use connection::{CallError, RigClient};
 pub use fetch::{FetchedRun, MOST_RECORDS, RunPart};
+pub use found::{FoundRig, NoService, find_service};
 pub use mirror::MirrorError;
 pub use remote::{Connect, Connected, GoesOn, Patience, RemoteRig, RemoteRigError};
 pub use upload::UploadError;

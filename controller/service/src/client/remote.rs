@@ -23,7 +23,7 @@ use super::upload::{SentImage, read_images, send_images};
 use super::{CallError, MirrorError, RigClient, UploadError};
 use crate::jobs::{JobId, MOST_JOB_INPUT};
 use crate::protocol::{
-    CancelJob, FollowJob, Hello, HelloAnswer, JobEnd, JobInput, JobLine, PROTOCOL, ReadJobOutput,
+    CancelJob, FollowJob, Hello, HelloAnswer, JobEnd, JobInput, JobLine, OwnCaller, ReadJobOutput,
     RpcCall, StartJob, ViewRig, error_code,
 };
 
@@ -57,6 +57,11 @@ pub trait Connect: Send + Sync {
     fn host(&self) -> String;
     /// Makes a connection; a failure is ready to be shown.
     fn connect(&self) -> BoxFuture<'_, Result<Connected, Refusal>>;
+    /// Tells whether another process serves the same rig, where this host stops and begins no command;
+    /// later connections are made to that one.
+    fn turns_away(&self) -> bool {
+        false
+    }
     /// Explains why a connection has ended by itself, if that is known.
     fn why_ended(&self) -> BoxFuture<'_, Option<Refusal>> {
         Box::pin(std::future::ready(None))
@@ -112,6 +117,12 @@ pub enum RemoteRigError {
         /// The end of its standard error.
         words: String,
     },
+    /// A command that was to go on has ended.
+    #[error("the command at the rig has ended")]
+    Ended {
+        /// The command.
+        what: GoesOn,
+    },
     /// A call failed.
     #[error(transparent)]
     Call(#[from] CallError),
@@ -160,7 +171,9 @@ impl RemoteRigError {
     pub fn fault(&self) -> Fault {
         match self {
             Self::Connect(refusal) | Self::Refused(refusal) => refusal.fault,
-            Self::Gone { .. } | Self::Unknown { .. } | Self::Output { .. } => Fault::Lab,
+            Self::Gone { .. } | Self::Ended { .. } | Self::Unknown { .. } | Self::Output { .. } => {
+                Fault::Lab
+            }
             // Without a panic it was killed: by a person, or by a host without memory.
             Self::Crashed { words, .. } if !words.contains(PANIC) => Fault::Lab,
             Self::Crashed { .. } | Self::Reader(_) => Fault::Bug,
@@ -199,6 +212,8 @@ pub struct RemoteRig {
     patience: Patience,
     /// The lease that commands name.
     lease: Option<LeaseId>,
+    /// Whether the host carries commands out as this process would.
+    own: Option<OwnCaller>,
     link: Mutex<Option<Link>>,
 }
 
@@ -212,7 +227,8 @@ impl RemoteRig {
     /// Names a rig; nothing is connected yet. `by` says who calls, `version` is that of this program.
     pub fn new(connect: Arc<dyn Connect>, runs: PathBuf, by: String, version: &str) -> Self {
         let (version, patience) = (version.to_owned(), Patience::default());
-        Self { connect, runs, by, version, patience, lease: None, link: Mutex::new(None) }
+        let (lease, own, link) = (None, None, Mutex::new(None));
+        Self { connect, runs, by, version, patience, lease, own, link }
     }
 
     /// Sets how long a lost connection is waited for.
@@ -226,6 +242,14 @@ impl RemoteRig {
     #[must_use]
     pub fn under(mut self, lease: Option<LeaseId>) -> Self {
         self.lease = lease;
+        self
+    }
+
+    /// Has the host carry commands out as a process of this user in this folder would: files are named,
+    /// not sent. Only for a host of the same user.
+    #[must_use]
+    pub fn as_own(mut self, own: OwnCaller) -> Self {
+        self.own = Some(own);
         self
     }
 
@@ -261,8 +285,7 @@ impl RemoteRig {
         let Connected { from, to } =
             self.connect.connect().await.map_err(RemoteRigError::Connect)?;
         let client = RigClient::over(from, to);
-        let (by, program) = (self.by.clone(), self.version.clone());
-        let hello = Hello { protocol: PROTOCOL, program, by };
+        let hello = Hello::of(&self.version, &self.by);
         let host = match client.hello(&hello).await {
             Ok(host) => Arc::new(host),
             Err(CallError::Lost(why)) => {
@@ -355,31 +378,14 @@ impl RemoteRig {
         events: Arc<dyn EventSink>,
         cancel: CancelToken,
     ) -> Result<Reply, RemoteRigError> {
-        let outputs: Vec<PathBuf> =
-            command.files().outputs.into_iter().map(|path| path.clone()).collect();
-        // A server that is on its way is not waited for to read files, nor the other way round.
-        let read = spawn_blocking(move || {
-            let images = read_images(&mut command);
-            (images, command)
-        });
-        let (link, read) = tokio::join!(self.link(), read);
-        let (images, command) = read.map_err(RemoteRigError::Reader)?;
-        // What is wrong here is told first.
-        let (images, mut link) = (Arc::new(images?), link?);
-        let job = JobId::random(jiff::Timestamp::now());
+        // Files of a command that is this process's own are named, not fetched.
+        let outputs: Vec<PathBuf> = match self.own {
+            None => command.files().outputs.into_iter().map(|path| path.clone()).collect(),
+            Some(_) => Vec::new(),
+        };
+        let attached = command.is_session();
+        let BegunJob { job, mut link, images } = self.begin(command, attached).await?;
         let goes_on = GoesOn::Job(job.clone());
-        let (attached, lease) = (command.is_session(), self.lease.clone());
-        let request = StartJob { job: job.clone(), command, attached, lease };
-        loop {
-            match start(&link.client, &images, &request).await {
-                Err(
-                    RemoteRigError::Call(error) | RemoteRigError::Upload(UploadError::Call(error)),
-                ) if error.is_lost() => {
-                    link = self.link_again(&goes_on).await?;
-                }
-                started => break started?,
-            }
-        }
         let mirror = RunMirror::new(self.runs.clone(), &link.host.runs, images);
         let sent = CallerInput { input: Some(input), unconfirmed: false };
         let cancellation = PassedCancellation { cancel, passed_on: Arc::default() };
@@ -434,13 +440,65 @@ impl RemoteRig {
     }
 }
 
+impl RemoteRig {
+    /// Has a command begun as a job; its images are sent before. `attached` says whether it ends when its
+    /// callers have gone.
+    pub(super) async fn begin(
+        &self,
+        mut command: Command,
+        attached: bool,
+    ) -> Result<BegunJob, RemoteRigError> {
+        let (own, sends) = (self.own.clone(), self.own.is_none());
+        // A server that is on its way is not waited for to read files, nor the other way round.
+        let read = spawn_blocking(move || {
+            let images = if sends { read_images(&mut command) } else { Ok(Vec::new()) };
+            (images, command)
+        });
+        let (link, read) = tokio::join!(self.link(), read);
+        let (images, command) = read.map_err(RemoteRigError::Reader)?;
+        // What is wrong here is told first.
+        let (images, mut link) = (Arc::new(images?), link?);
+        let job = JobId::random(jiff::Timestamp::now());
+        let goes_on = GoesOn::Job(job.clone());
+        let lease = self.lease.clone();
+        let request = StartJob { job: job.clone(), command, attached, lease, own };
+        loop {
+            match start(&link.client, &images, &request).await {
+                Err(RemoteRigError::Call(CallError::Refused(error)))
+                    if error.code == error_code::STOPPING && self.connect.turns_away() =>
+                {
+                    link = self.link_again(&goes_on).await?;
+                }
+                Err(
+                    RemoteRigError::Call(error) | RemoteRigError::Upload(UploadError::Call(error)),
+                ) if error.is_lost() => {
+                    link = self.link_again(&goes_on).await?;
+                }
+                started => {
+                    started?;
+                    return Ok(BegunJob { job, link, images });
+                }
+            }
+        }
+    }
+}
+
+/// A job that was begun.
+pub(super) struct BegunJob {
+    pub(super) job: JobId,
+    pub(super) link: Link,
+    pub(super) images: Arc<Vec<SentImage>>,
+}
+
 async fn start(
     client: &RigClient,
     images: &[SentImage],
     request: &StartJob,
 ) -> Result<(), RemoteRigError> {
     let mut request = request.clone();
-    send_images(client, images, &mut request.command).await?;
+    if request.own.is_none() {
+        send_images(client, images, &mut request.command).await?;
+    }
     client.call(&request).await?;
     Ok(())
 }

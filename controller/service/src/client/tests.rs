@@ -2,16 +2,18 @@
 
 use std::sync::Arc;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use jig_lab::LabConfig;
+use jig_lab::{KnowledgeDoor, LabConfig};
 use jig_model::command::{
-    Command, CommandEvent, EventSink, RecoverySteps, Refusal, Reply, RunCommand, RunOptions,
+    Command, CommandEvent, EventSink, FlashBy, FlashImageCommand, ProbeAccess, RecoverySteps,
+    Refusal, Reply, RunCommand, RunOptions,
 };
 use jig_model::protocol::BoxFuture;
 use jig_model::{Fault, Identity};
 use jig_rig::audit::AuditLog;
+use jig_rig::identity::own_identity;
 use jig_rig::workflow::CancelToken;
 use tokio::io::{
     AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, duplex, split,
@@ -22,7 +24,7 @@ use tokio::time::{sleep, timeout};
 use super::*;
 use crate::jobs::tests::{answer, said, scripted};
 use crate::jobs::{JobId, JobStore};
-use crate::protocol::{FollowJob, Hello, Outgoing, PROTOCOL, StartJob};
+use crate::protocol::{FollowJob, Hello, Outgoing, OwnCaller, PROTOCOL, StartJob};
 use crate::server::{CatalogueCache, FileStore, JobWatchers, RigHost, serve};
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -89,6 +91,7 @@ fn host(folder: &std::path::Path, script: &str) -> Arc<RigHost> {
         audit: AuditLog::in_state(folder),
         watchers: JobWatchers::default(),
         worker: scripted(script),
+        knowledge: KnowledgeDoor::new(folder, None),
         catalogue: CatalogueCache::new(LabConfig::default()),
         name: "here".to_owned(),
         version: "0".to_owned(),
@@ -99,6 +102,12 @@ fn host(folder: &std::path::Path, script: &str) -> Arc<RigHost> {
             problems: Vec::new(),
         },
         refuse_lease: |error| Refusal {
+            fault: error.fault(),
+            message: error.to_string(),
+            help: None,
+            problems: Vec::new(),
+        },
+        refuse_knowledge: |error| Refusal {
             fault: error.fault(),
             message: error.to_string(),
             help: None,
@@ -257,7 +266,8 @@ async fn a_caller_that_takes_bytes_moves_and_one_that_stands_still_does_not() {
     tokio::spawn(serve(host, Identity::default(), from, to));
     let job = JobId::random(jiff::Timestamp::now());
     let hello = Hello { protocol: PROTOCOL, program: String::new(), by: String::new() };
-    let start = StartJob { job: job.clone(), command: steps(), attached: false, lease: None };
+    let start =
+        StartJob { job: job.clone(), command: steps(), attached: false, lease: None, own: None };
     near.write_all(&Outgoing::request(1, &hello).unwrap()).await.unwrap();
     let mut answered = BufReader::new(near);
     answered.read_line(&mut String::new()).await.unwrap();
@@ -283,4 +293,100 @@ async fn a_caller_that_takes_bytes_moves_and_one_that_stands_still_does_not() {
     drop(answered);
     sleep(minute).await;
     assert_eq!(watchers.last_move(), None);
+}
+
+/// A host that stops, and one that serves the same jobs.
+struct StoppingConnect {
+    stopping: Arc<RigHost>,
+    other: Arc<RigHost>,
+    has_turned: AtomicBool,
+}
+
+impl Connect for StoppingConnect {
+    fn host(&self) -> String {
+        "here".to_owned()
+    }
+
+    fn connect(&self) -> BoxFuture<'_, Result<Connected, Refusal>> {
+        let host = match self.has_turned.load(Ordering::SeqCst) {
+            true => &self.other,
+            false => &self.stopping,
+        };
+        let (near, far) = duplex(4096);
+        let (from, to) = split(far);
+        tokio::spawn(serve(Arc::clone(host), Identity::default(), from, to));
+        let (from, to) = split(near);
+        Box::pin(async { Ok(Connected { from: Box::new(from), to: Box::new(to) }) })
+    }
+
+    fn turns_away(&self) -> bool {
+        !self.has_turned.swap(true, Ordering::SeqCst)
+    }
+}
+
+#[tokio::test]
+async fn a_command_that_a_stopping_host_does_not_begin_goes_to_another_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = format!("echo '{}'", answer());
+    let (stopping, other) = (host(folder.path(), &script), host(folder.path(), &script));
+    stopping.jobs.close();
+    let has_turned = AtomicBool::new(false);
+    let connect = Arc::new(StoppingConnect { stopping, other, has_turned });
+    let rig = RemoteRig::new(connect, folder.path().join("copies"), "a test".to_owned(), "0");
+    let (done, _) = carried_out(&rig, steps()).await;
+    assert!(matches!(done, Ok(Reply::Ended(_))), "{done:?}");
+    // A host that has no other one refuses.
+    let host = host(folder.path(), &script);
+    host.jobs.close();
+    let connect = Arc::new(CutConnect { host, cuts: Vec::new(), made: AtomicUsize::new(0) });
+    let rig = RemoteRig::new(connect, folder.path().join("copies"), "a test".to_owned(), "0");
+    let error = carried_out(&rig, steps()).await.0.unwrap_err();
+    assert!(error.to_string().contains("is stopping"), "{error}");
+}
+
+#[tokio::test]
+async fn only_the_hosts_own_user_commands_as_a_process_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = format!(
+        "pwd > \"{}\"; echo $PATH $HOME >> \"{0}\"; echo '{}'",
+        folder.path().join("seen").display(),
+        answer()
+    );
+    let variables = [("PATH", "/bin:/of/caller"), ("HOME", "/of/caller")];
+    let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+    let own = OwnCaller { folder: folder.path().canonicalize().unwrap(), variables };
+    let image = folder.path().join("app.elf");
+    std::fs::write(&image, "no image").unwrap();
+    for (identity, admitted) in [(own_identity(), true), (Identity::default(), false)] {
+        let host = host(folder.path(), &script);
+        let (near, far) = duplex(4096);
+        let (from, to) = split(far);
+        tokio::spawn(serve(host, identity, from, to));
+        let (from, to) = split(near);
+        let client = RigClient::over(from, to);
+        client.hello(&Hello::of("0", "a test")).await.unwrap();
+        let job = JobId::random(jiff::Timestamp::now());
+        let command = Command::Flash(FlashImageCommand {
+            place: "bench".parse().unwrap(),
+            probe: ProbeAccess::default(),
+            image: image.clone(),
+            by: FlashBy::Usual,
+        });
+        let start = StartJob { job, command, attached: false, lease: None, own: Some(own.clone()) };
+        let begun = client.call(&start).await;
+        assert_eq!(begun.is_ok(), admitted, "{begun:?}");
+        if admitted {
+            let follow = FollowJob { job: start.job, offset: 0 };
+            let mut stream = client.stream(&follow).await.unwrap();
+            while stream.next().await.is_some() {}
+        }
+    }
+    let seen = std::fs::read_to_string(folder.path().join("seen")).unwrap();
+    let mut lines = seen.lines();
+    assert_eq!(lines.next(), own.folder.to_str());
+    let variables = lines.next().unwrap();
+    assert!(
+        variables.starts_with("/bin:/of/caller ") && !variables.ends_with(" /of/caller"),
+        "{seen}"
+    );
 }

@@ -30,12 +30,26 @@ const MOST_KEPT: usize = 500;
 const NEW_PREFIX: &str = ".new-";
 
 /// The program that carries out jobs: this one.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct WorkerProgram {
     /// The program.
     pub program: OsString,
     /// What is said in front of `worker`: where the rig is described.
     pub args: Vec<OsString>,
+    /// Its current folder, if not that of this process.
+    pub folder: Option<PathBuf>,
+    /// Variables of its environment that are not those of this process.
+    pub variables: Vec<(OsString, OsString)>,
+}
+
+impl WorkerProgram {
+    /// Sets the path that an option names.
+    pub fn set(&mut self, option: &str, path: PathBuf) {
+        match self.args.iter().position(|arg| arg == option) {
+            Some(at) if at + 1 < self.args.len() => self.args[at + 1] = path.into(),
+            _ => self.args.extend([option.into(), path.into()]),
+        }
+    }
 }
 
 /// A folder of jobs.
@@ -131,8 +145,9 @@ impl JobStore {
         }
         let mut args = worker.args.clone();
         args.extend(["worker".into(), "--job".into(), job.folder.clone().into()]);
-        let program = worker.program.clone();
-        Ok(start_unattended(UnattendedRequest { program, args, lock, output, errors })?)
+        let WorkerProgram { program, folder, variables, .. } = worker.clone();
+        let request = UnattendedRequest { program, args, folder, variables, lock, output, errors };
+        Ok(start_unattended(request)?)
     }
 
     /// Returns the path by which a job writes a file for its caller; `name` is one component.

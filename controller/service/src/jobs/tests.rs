@@ -14,7 +14,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// Makes a worker that does what a shell script says; `$2` is the folder of the job.
 pub(crate) fn scripted(script: &str) -> WorkerProgram {
     let args = ["-c", script].map(Into::into).to_vec();
-    WorkerProgram { program: "/bin/sh".into(), args }
+    WorkerProgram { program: "/bin/sh".into(), args, ..WorkerProgram::default() }
 }
 
 /// Writes what a worker says when it waits for a place, and its answer.

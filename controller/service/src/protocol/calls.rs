@@ -1,5 +1,8 @@
 //! The calls, their parameters and answers.
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
 use jig_model::command::{Command, WorkerLine};
 use jig_model::lease::{LeaseAnswer, LeaseOrder};
 use jig_model::{BoardId, ConsoleName, LeaseId, PlaceName, RunId};
@@ -63,6 +66,13 @@ pub struct Hello {
     pub by: String,
 }
 
+impl Hello {
+    /// Greets as a program of a version, on behalf of a caller.
+    pub fn of(program: &str, by: &str) -> Self {
+        Self { protocol: PROTOCOL, program: program.to_owned(), by: by.to_owned() }
+    }
+}
+
 /// What the rig's host says of itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -105,6 +115,26 @@ pub struct StartJob {
     /// The lease to use the place under; any lease of the caller if none is named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<LeaseId>,
+    /// Has the command carried out as from a process of the caller. Refused unless the caller is the
+    /// user whom the host's process runs as. The command then names files as that process would.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own: Option<OwnCaller>,
+}
+
+/// What a command of the user whom the host's process runs as has of the process that it was typed in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OwnCaller {
+    /// The folder that paths of the command are relative to.
+    pub folder: PathBuf,
+    /// Variables of the environment by which programs and agents are found. The host takes those of
+    /// [`OwnCaller::VARIABLES`].
+    pub variables: BTreeMap<String, String>,
+}
+
+impl OwnCaller {
+    /// The variables that a host takes from its own user.
+    pub const VARIABLES: [&'static str; 2] = ["PATH", "SSH_AUTH_SOCK"];
 }
 
 /// Streams what a job says, as [`JobLine`], from an offset on.

@@ -10,7 +10,7 @@ use super::RpcCall;
 /// Number of a call within its connection.
 pub type CallId = u64;
 
-/// Codes of errors: those of JSON-RPC, and one of ours.
+/// Codes of errors: those of JSON-RPC, and ours.
 pub mod error_code {
     /// The line is no JSON.
     pub const PARSE: i64 = -32700;
@@ -22,6 +22,8 @@ pub mod error_code {
     pub const INVALID_PARAMS: i64 = -32602;
     /// The call was not carried out; `data` is a [`Refusal`](jig_model::command::Refusal).
     pub const REFUSED: i64 = -32000;
+    /// As [`REFUSED`]: the host is stopping, and begins no job.
+    pub const STOPPING: i64 = -32001;
 }
 
 /// A message as it travels.

@@ -16,14 +16,16 @@ mod tests;
 pub use calls::{
     CancelJob, DescribePlace, DescribeRun, EndCall, FollowFile, FollowJob, FollowedFile, Hello,
     HelloAnswer, JobEnd, JobInput, JobLine, JobSummary, ListJobs, Nothing, OfferFile, OfferedFile,
-    OrderLease, PROTOCOL, PlaceAnswer, PutFile, ReadJobOutput, ReadRunFile, RpcCall, RunFile,
-    RunFileChunk, RunFiles, SharedFolder, StartJob,
+    OrderLease, OwnCaller, PROTOCOL, PlaceAnswer, PutFile, ReadJobOutput, ReadRunFile, RpcCall,
+    RunFile, RunFileChunk, RunFiles, SharedFolder, StartJob,
 };
 pub use envelope::{
     CallId, EnvelopeError, Incoming, Notification, Outgoing, RequestError, RpcRequest, error_code,
 };
 pub use line::{LineReadError, LineReader, MOST_LINE, write_line};
-pub use rig_calls::{EVENTS, PruneRuns, RunPiece, ViewRig, WatchRun};
+pub use rig_calls::{
+    AskKnowledge, DescribeBoard, DescribeRig, EVENTS, PruneRuns, RunPiece, ViewRig, WatchRun,
+};
 
 /// Most calls of a connection that are answered side by side; further ones are refused.
 pub const MOST_CALLS: usize = 64;

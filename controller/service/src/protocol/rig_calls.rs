@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use jig_lab::{PrunedRuns, RigQuery, RigView, RunLimits};
-use jig_model::RunId;
+use jig_lab::{
+    BoardFacts, DescribedRig, KnowledgeAnswered, KnowledgeOrder, PrunedRuns, RigQuery, RigView,
+    RunLimits,
+};
+use jig_model::{PlaceName, RunId};
 use serde::{Deserialize, Serialize};
 
 use super::{Nothing, RpcCall};
@@ -22,6 +25,43 @@ pub struct ViewRig {
 impl RpcCall for ViewRig {
     const METHOD: &'static str = "rig.view";
     type Answer = RigView;
+}
+
+/// Asks what describes the rig. Answered to users of the rig's host, who find out by it whether the
+/// host serves the rig that they mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DescribeRig {}
+
+impl RpcCall for DescribeRig {
+    const METHOD: &'static str = "rig.describe";
+    type Answer = DescribedRig;
+}
+
+/// Asks what the board of a place is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DescribeBoard {
+    /// The place.
+    pub place: PlaceName,
+}
+
+impl RpcCall for DescribeBoard {
+    const METHOD: &'static str = "rig.board";
+    type Answer = BoardFacts;
+}
+
+/// Asks something of the knowledge of the rig, as whom the caller acts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AskKnowledge {
+    /// What.
+    pub order: KnowledgeOrder,
+}
+
+impl RpcCall for AskKnowledge {
+    const METHOD: &'static str = "rig.knowledge";
+    type Answer = KnowledgeAnswered;
 }
 
 /// Removes runs of the rig that are not to be kept.

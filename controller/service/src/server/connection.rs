@@ -18,7 +18,9 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use jig_lab::CatalogueError;
+use jig_model::command::Command;
 use jig_model::{Fault, Identity, RunId, chain};
+use jig_rig::identity::own_identity;
 use jig_rig::store::RunDir;
 use jig_rig::workflow::CancelToken;
 use serde_json::Value;
@@ -40,13 +42,16 @@ use super::view::view;
 use super::watch::watch_run;
 use super::watchers::{WatchedWriter, WatcherSlot};
 use crate::growing_file::read_at;
-use crate::jobs::{Job, JobId, JobOrder, JobSpec, MOST_JOB_INPUT, SendOrderError};
+use crate::jobs::{
+    Job, JobError, JobId, JobOrder, JobSpec, MOST_JOB_INPUT, SendOrderError, WorkerProgram,
+};
 use crate::protocol::{
-    CallId, CancelJob, DescribePlace, DescribeRun, EndCall, EnvelopeError, FollowFile, FollowJob,
-    Hello, HelloAnswer, Incoming, JobInput, JobSummary, LineReadError, LineReader, ListJobs,
-    MOST_CALLS, MOST_LINE, Nothing, OfferFile, OrderLease, Outgoing, PROTOCOL, PlaceAnswer,
-    PruneRuns, PutFile, ReadJobOutput, ReadRunFile, RequestError, RpcCall, RpcRequest,
-    RunFileChunk, SharedFolder, StartJob, ViewRig, WatchRun, error_code, write_line,
+    AskKnowledge, CallId, CancelJob, DescribeBoard, DescribePlace, DescribeRig, DescribeRun,
+    EndCall, EnvelopeError, FollowFile, FollowJob, Hello, HelloAnswer, Incoming, JobInput,
+    JobSummary, LineReadError, LineReader, ListJobs, MOST_CALLS, MOST_LINE, Nothing, OfferFile,
+    OrderLease, Outgoing, OwnCaller, PROTOCOL, PlaceAnswer, PruneRuns, PutFile, ReadJobOutput,
+    ReadRunFile, RequestError, RpcCall, RpcRequest, RunFileChunk, SharedFolder, StartJob, ViewRig,
+    WatchRun, error_code, write_line,
 };
 
 /// Messages that may wait for the writer.
@@ -262,6 +267,16 @@ impl RpcConnection {
                         .map_err(|error| RequestError::of_refusal((self.host.refuse_lease)(error))),
                 )
             }
+            AskKnowledge::METHOD => {
+                let AskKnowledge { order } = request.params()?;
+                let (catalogue, host) = (self.gate.catalogue()?, Arc::clone(&self.host));
+                let work = move || {
+                    let answered = host.knowledge.carry_out_for(&catalogue, order);
+                    answered.map_err(|e| RequestError::of_refusal((host.refuse_knowledge)(e)))
+                };
+                let answered = tokio::task::spawn_blocking(work).await;
+                done::<AskKnowledge>(answered.map_err(|error| refused(&error, Fault::Bug))?)
+            }
             PruneRuns::METHOD => {
                 let PruneRuns { limits } = request.params()?;
                 let catalogue = self.gate.catalogue()?;
@@ -274,6 +289,19 @@ impl RpcConnection {
                 }))
             }
             DescribePlace::METHOD => done::<DescribePlace>(self.place(&request.params()?)),
+            DescribeBoard::METHOD => {
+                let DescribeBoard { place } = request.params()?;
+                let told = self.gate.catalogue()?.board_facts(&place);
+                done::<DescribeBoard>(told.map_err(|error| refused(&error, error.fault())))
+            }
+            DescribeRig::METHOD => {
+                let DescribeRig {} = request.params()?;
+                let (catalogue, config) = (self.gate.catalogue()?, self.gate.config());
+                let work = move || catalogue.described(&config);
+                let told = tokio::task::spawn_blocking(work).await;
+                let told = told.map_err(|error| refused(&error, Fault::Bug))?;
+                done::<DescribeRig>(told.map_err(|error| refused(&error, error.fault())))
+            }
             OfferFile::METHOD => {
                 let offer: OfferFile = request.params()?;
                 let offered = self.host.files.offer(&mut lock(&self.uploads), &offer);
@@ -358,7 +386,32 @@ impl RpcConnection {
     }
 
     fn start(&self, start: StartJob) -> Result<Nothing, RequestError> {
-        let StartJob { job, mut command, attached, lease } = start;
+        let StartJob { job, mut command, attached, lease, own } = start;
+        let worker = match own {
+            Some(own) => self.own_worker(own)?,
+            None => {
+                self.name_files(&job, &mut command)?;
+                self.host.worker.clone()
+            }
+        };
+        if attached {
+            lock(&self.sessions).insert(job.clone());
+        }
+        self.watcher.count();
+        let spec = JobSpec { command, by: self.identity.clone(), attached, lease };
+        let begun = self.host.jobs.begin(&job, &spec, &worker);
+        begun.map(|_| Nothing {}).map_err(|error| {
+            let told = refused(&error, error.fault());
+            let code = match error {
+                JobError::Closed => error_code::STOPPING,
+                _ => told.code,
+            };
+            RequestError { code, ..told }
+        })
+    }
+
+    /// Names the files of a command as this host does.
+    fn name_files(&self, job: &JobId, command: &mut Command) -> Result<(), RequestError> {
         let files = command.files();
         for image in files.images {
             // `FILE.bin@ADDRESS` names a file, too.
@@ -371,15 +424,30 @@ impl RpcConnection {
             }
         }
         for (number, output) in files.outputs.into_iter().enumerate() {
-            *output = self.host.jobs.output(&job, &number.to_string());
+            *output = self.host.jobs.output(job, &number.to_string());
         }
-        if attached {
-            lock(&self.sessions).insert(job.clone());
+        Ok(())
+    }
+
+    /// Returns what carries out a command of this process's own user as the caller's process would.
+    fn own_worker(&self, own: OwnCaller) -> Result<WorkerProgram, RequestError> {
+        if self.identity.name != own_identity().name {
+            let words = format!("{} is not the user that serves this rig", self.identity.name);
+            return Err(RequestError::refused(Fault::Usage, words, None));
         }
-        self.watcher.count();
-        let spec = JobSpec { command, by: self.identity.clone(), attached, lease };
-        let begun = self.host.jobs.begin(&job, &spec, &self.host.worker);
-        begun.map(|_| Nothing {}).map_err(|error| refused(&error, error.fault()))
+        let OwnCaller { folder, variables } = own;
+        let taken = variables.into_iter();
+        let taken = taken.filter(|(name, _)| OwnCaller::VARIABLES.contains(&name.as_str()));
+        // From another folder other files might be found to describe the rig.
+        let catalogue = self.gate.catalogue()?;
+        let mut worker = self.host.worker.clone();
+        worker.set("--state", catalogue.state());
+        worker.set("--runs", catalogue.runs_dir());
+        if let Some(file) = catalogue.rig_files.first() {
+            worker.set("--rig", file.clone());
+        }
+        let variables = taken.map(|(name, value)| (name.into(), value.into())).collect();
+        Ok(WorkerProgram { folder: Some(folder), variables, ..worker })
     }
 
     fn output(&self, read: &ReadJobOutput) -> Result<RunFileChunk, RequestError> {

@@ -22,9 +22,9 @@ use super::cancels::Cancellation;
 use super::refusal::refused;
 use crate::jobs::{JobId, JobSpec};
 use crate::protocol::{
-    CancelJob, DescribePlace, DescribeRun, EndCall, FollowFile, FollowJob, Hello, JobInput,
-    ListJobs, OfferFile, OrderLease, PruneRuns, PutFile, ReadJobOutput, ReadRunFile, RequestError,
-    RpcCall, RpcRequest, StartJob, ViewRig, WatchRun,
+    AskKnowledge, CancelJob, DescribeBoard, DescribePlace, DescribeRig, DescribeRun, EndCall,
+    FollowFile, FollowJob, Hello, JobInput, ListJobs, OfferFile, OrderLease, PruneRuns, PutFile,
+    ReadJobOutput, ReadRunFile, RequestError, RpcCall, RpcRequest, StartJob, ViewRig, WatchRun,
 };
 
 /// The gate of a connection.
@@ -143,13 +143,16 @@ struct CallAdmission {
 impl CallAdmission {
     fn decide(&self, method: &str, params: Value) -> Result<(), RequestError> {
         match method {
-            // These tell nothing of a place, or filter what they tell.
+            // These tell nothing of a place, filter what they tell, or ask for the right themselves.
             Hello::METHOD
             | EndCall::METHOD
             | ListJobs::METHOD
             | OrderLease::METHOD
+            | AskKnowledge::METHOD
             | PruneRuns::METHOD
-            | DescribePlace::METHOD => Ok(()),
+            | DescribePlace::METHOD
+            | DescribeBoard::METHOD => Ok(()),
+            DescribeRig::METHOD => self.describe(),
             ViewRig::METHOD => self.view(params),
             StartJob::METHOD => self.start(params),
             FollowJob::METHOD | ReadJobOutput::METHOD => self.job(method, params, AccessRight::See),
@@ -174,6 +177,14 @@ impl CallAdmission {
                 self.catalogue.note_refused(&command, error.to_string());
                 Err(denied(&error))
             }
+        }
+    }
+
+    /// Lets in users of this host: the answer has paths of its files, which mean nothing elsewhere.
+    fn describe(&self) -> Result<(), RequestError> {
+        match self.identity.name.is_local() {
+            true => Ok(()),
+            false => self.refuse(DescribeRig::METHOD, AccessDenial::NotNamed),
         }
     }
 

@@ -20,7 +20,7 @@ mod watchers;
 
 use std::path::PathBuf;
 
-use jig_lab::{LeaseOrderError, RigViewError};
+use jig_lab::{KnowledgeDoor, KnowledgeOrderError, LeaseOrderError, RigViewError};
 use jig_model::command::Refusal;
 use jig_rig::audit::AuditLog;
 
@@ -49,6 +49,8 @@ pub struct RigHost {
     pub worker: WorkerProgram,
     /// Boards and places.
     pub catalogue: CatalogueCache,
+    /// What the rig has learnt.
+    pub knowledge: KnowledgeDoor,
     /// Name of the host.
     pub name: String,
     /// Version of the program.
@@ -57,4 +59,6 @@ pub struct RigHost {
     pub refuse: fn(RigViewError) -> Refusal,
     /// How a caller is told why the leases do not answer: as one of this host is.
     pub refuse_lease: fn(LeaseOrderError) -> Refusal,
+    /// How a caller is told why knowledge does not answer: as one of this host is.
+    pub refuse_knowledge: fn(KnowledgeOrderError) -> Refusal,
 }

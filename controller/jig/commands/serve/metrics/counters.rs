@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use jig_lab::Catalogue;
+use jig_lab::{Catalogue, health_subject};
 use jig_model::recovery::RecoveryStep;
 use jig_model::{ConsoleName, PlaceName};
 use jig_rig::capture_service::LogFolder;
@@ -55,7 +55,10 @@ impl RigCounters {
                 self.read_on((place.name.clone(), transport.console.clone()), &folder);
             }
             if let Some(health) = health {
-                self.take_in(&place.name, health.history(&place.name, MOST_EVENTS)?);
+                self.take_in(
+                    &place.name,
+                    health.history_by(&health_subject(place), &place.name, MOST_EVENTS)?,
+                );
             }
         }
         self.started = true;

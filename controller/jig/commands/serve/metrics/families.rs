@@ -2,7 +2,7 @@
 
 use std::fs::read_to_string;
 
-use jig_lab::{Catalogue, health_policy};
+use jig_lab::{Catalogue, health_subject};
 use jig_model::recovery::RecoveryStep;
 use jig_rig::health::{HealthState, HealthStore};
 use nix::sys::resource::{UsageWho, getrusage};
@@ -45,7 +45,7 @@ fn places(out: &mut Exposition, catalogue: &Catalogue, health: Option<&HealthSto
             let state = match health {
                 None => Some(HealthState::Healthy),
                 Some(store) => {
-                    store.of_by(&health_policy(place), &place.name).ok().map(|h| h.state)
+                    store.of_by(&health_subject(place), &place.name).ok().map(|h| h.state)
                 }
             };
             (place, state)

@@ -9,7 +9,7 @@ use jig_model::{Cause, Fault, PlaceName, VerdictKind};
 
 use super::*;
 use crate::database::DatabaseError;
-use crate::health::{HealthPolicy, HealthState, HealthStore, PlaceHealth, Proof};
+use crate::health::{HealthPolicy, HealthState, HealthStore, HealthSubject, PlaceHealth, Proof};
 
 fn place(name: &str) -> PlaceName {
     name.parse().unwrap()
@@ -58,10 +58,61 @@ fn a_place_may_have_a_policy_of_its_own() {
     let one = place("bench-1");
     store.note(&one, at(0), &quarantined()).unwrap();
     assert_eq!(store.note(&one, at(1), &checked(true)).unwrap().passes_needed, 3);
-    assert_eq!(store.note_by(&checks, &one, at(1), &checked(true)).unwrap().passes_needed, 2);
+    assert_eq!(
+        store.note_by(&checks.into(), &one, at(1), &checked(true)).unwrap().passes_needed,
+        2
+    );
     let strict = HealthPolicy { passes_out_of_quarantine: 9, ..checks };
-    let store = store.with_policy(strict);
+    let store = store.about(strict.into());
     assert_eq!(store.of(&one).unwrap().passes_needed, 8);
+}
+
+#[test]
+fn health_is_that_of_devices_and_not_of_a_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("health.db");
+    let one = place("bench-1");
+    let of = |device: &str| HealthSubject { device: device.to_owned(), ..HealthSubject::default() };
+    let (old, new) = (of("board a, probe 1"), of("board b, probe 2"));
+    let store = HealthStore::open(&path).unwrap();
+    // What was noted without devices is that of the first ones that are told.
+    store.note(&one, at(0), &quarantined()).unwrap();
+    assert_eq!(store.of_by(&old, &one).unwrap().state, HealthState::Quarantined);
+    store.note_by(&old, &one, at(1), &checked(false)).unwrap();
+    assert_eq!(store.of_by(&old, &one).unwrap().state, HealthState::Quarantined);
+
+    let changed = store.of_by(&new, &one).unwrap();
+    assert_eq!((changed.state, changed.since), (HealthState::Healthy, None));
+    assert!(changed.why.contains("board a, probe 1"), "{}", changed.why);
+    assert_eq!(store.history_by(&new, &one, 10).unwrap(), []);
+    // A look changes nothing.
+    assert_eq!(store.of_by(&old, &one).unwrap().state, HealthState::Quarantined);
+    assert_eq!(store.history_by(&old, &one, 10).unwrap().len(), 2);
+
+    let noted = store.note_by(&new, &one, at(2), &checked(false)).unwrap();
+    assert_eq!((noted.state, noted.failures), (HealthState::Suspect, 1));
+    let again = HealthStore::open(&path).unwrap();
+    assert_eq!(again.of_by(&new, &one).unwrap(), noted);
+    assert_eq!(again.history_by(&new, &one, 10).unwrap().len(), 1);
+    assert_eq!(again.figures_by(&new, &one, at(0)).unwrap().first, Some(at(2)));
+    // Where the old devices come back, so does what was noted of them: an edit clears nothing.
+    assert_eq!(again.of_by(&old, &one).unwrap().state, HealthState::Quarantined);
+    assert_eq!(again.history_by(&old, &one, 10).unwrap().len(), 2);
+    assert_eq!(again.figures_by(&old, &one, at(0)).unwrap().first, Some(at(0)));
+    // Who does not tell the devices means the first ones.
+    assert_eq!(again.of(&one).unwrap().state, HealthState::Quarantined);
+}
+
+#[test]
+fn a_store_of_an_earlier_version_gets_the_table_of_devices() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("health.db");
+    let one = place("bench-1");
+    HealthStore::open(&path).unwrap().note(&one, at(0), &quarantined()).unwrap();
+    raw(&path).execute_batch("DROP TABLE device").unwrap();
+    let store = HealthStore::open(&path).unwrap();
+    let subject = HealthSubject { device: "board a".to_owned(), ..HealthSubject::default() };
+    assert_eq!(store.of_by(&subject, &one).unwrap().state, HealthState::Quarantined);
 }
 
 #[test]
