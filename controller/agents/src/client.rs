@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use crate::cost::{Tokens, Usage, counted, estimate};
 use crate::endpoint::{HttpDialect, ModelKey, ModelSettings};
-use crate::exchange::{HttpEndpoint, ExchangeError, RawAnswer};
+use crate::exchange::{ExchangeError, HttpEndpoint, RawAnswer};
 use crate::prompt::ModelPrompt;
 use crate::quote::beginning;
 use crate::wire::{self, LengthKey, ModelReply};

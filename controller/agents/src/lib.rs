@@ -10,8 +10,10 @@ mod cost;
 mod endpoint;
 mod exchange;
 mod fenced;
+pub mod guard;
 mod prompt;
 mod quote;
+pub mod roles;
 mod wire;
 
 pub use client::{

@@ -1,6 +1,6 @@
 //! An agent that is a model behind HTTP: one question made of the bundle, a diff as the answer.
 //!
-//! Owns how answers become proposals. When a question is asked again, and what it may cost, is the business of
+//! Asks as the role [`AgentRole::Code`]. Owns how answers become proposals. When a question is asked again, and what it may cost, is the business of
 //! [`jig_agents`]. The key comes from the environment, and is sent to the endpoint and written nowhere.
 
 mod extract;
@@ -11,6 +11,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::Duration;
 
+use jig_agents::roles::{AgentRole, RoleBook, RoleBookError};
 use jig_agents::{
     Exchange, ExchangeLog, ModelClient, ModelFailure, ModelKey, ModelReply, ModelSettings,
 };
@@ -90,6 +91,8 @@ enum HttpFailure {
     Log(#[source] io::Error),
     #[error(transparent)]
     Model(#[from] ModelFailure),
+    #[error(transparent)]
+    Roles(#[from] RoleBookError),
     #[error("{why}{}", if *cut_off { " (it was cut off: set `max-tokens` higher)" } else { "" })]
     NoDiff { why: String, cut_off: bool },
 }
@@ -118,7 +121,9 @@ impl HttpAgent {
         if let (Some(name), None) = (&self.settings.key_env, &self.key) {
             return Err(HttpFailure::NoKey(name.clone()));
         }
-        let prompt = prompt(&read_bundle(&request.bundle).map_err(HttpFailure::Bundle)?);
+        let book = RoleBook::built_in()?;
+        let files = read_bundle(&request.bundle).map_err(HttpFailure::Bundle)?;
+        let prompt = prompt(book.of(AgentRole::Code)?, &files);
         let client = self.client()?;
         let limit = self.settings.timeout.min(request.budget.time);
         let mut questions = client.questions(limit, request.budget.left);

@@ -200,7 +200,9 @@ impl Asked {
 
     /// Returns the most that a question may cost.
     fn worst(&self) -> Usage {
-        let bytes = prompt(&read_bundle(&self.request.bundle).unwrap()).bytes();
+        let book = RoleBook::built_in().unwrap();
+        let files = read_bundle(&self.request.bundle).unwrap();
+        let bytes = prompt(book.of(AgentRole::Code).unwrap(), &files).bytes();
         let tokens = Tokens { input: estimate(bytes), output: 1000 };
         tokens.usage(self.agent.settings.prices)
     }
