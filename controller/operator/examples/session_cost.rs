@@ -68,11 +68,13 @@ async fn main() {
         trace_id: "t".to_owned(),
         limits: SessionLimits::default(),
         folder: ".".to_owned(),
+        model: None,
     };
     let binding = SessionBinding {
         door: Arc::new(Instantly),
         events: Arc::new(Instantly),
         planner: Arc::new(WordsPlanner),
+        model: None,
         files: Arc::new(Instantly),
         now: jiff::Timestamp::now,
         watcher: Arc::new(Instantly),

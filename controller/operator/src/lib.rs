@@ -12,6 +12,7 @@ pub mod grammar;
 pub mod journal;
 pub mod machine;
 pub mod mcp;
+pub mod models;
 pub mod plan;
 pub mod planner;
 pub mod retry;

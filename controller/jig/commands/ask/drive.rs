@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jig_model::access::AccessRight;
+use jig_model::redact::Redactor;
 use jig_model::{Fault, exit};
+use jig_operator::config::AgentsFile;
 use jig_operator::journal::{PersonRequest, SessionEntry, SessionJournal, SessionLock};
 use jig_operator::machine::OperatorState;
 use jig_operator::plan::RiskLevel;
@@ -15,8 +17,9 @@ use jig_operator::tools::{RigToolDoor, ToolPolicy};
 
 use tokio::task::spawn_blocking;
 
-use super::bind::{FolderFiles, RowWatcher, SilentTools};
-use super::folders::{journal_failure, lock, open, redactor};
+use super::bind::{FolderFiles, RowWatcher, SilentTools, agents_file};
+use super::folders::{journal_failure, lock, open, open_with};
+use super::models::{SessionModel, session_model};
 use super::person::answered;
 use super::show::{document, tell};
 use crate::args::{AskArgs, Common};
@@ -102,7 +105,12 @@ pub(super) fn drive(
     (name, folder): (&str, &Path),
 ) -> Result<u8, Failure> {
     let held = lock(folder)?;
-    let (mut journal, mut session, _) = open(folder)?;
+    let (_, mut session, _) = open(folder)?;
+    let SessionModel { model, redactor } = match session.charter.model.as_ref() {
+        None => session_model(common, &AgentsFile::default(), None),
+        wanted => session_model(common, &agents_file(common)?, wanted),
+    };
+    let mut journal = open_with(folder, redactor.clone())?;
     let root = session.charter.folder.clone();
     // What a plan may do is confirmed by the person who asks; what reaches the rig's host is not planned.
     let rights = [AccessRight::See, AccessRight::Use, AccessRight::Flash, AccessRight::Power];
@@ -114,11 +122,12 @@ pub(super) fn drive(
             door: Arc::new(door),
             events: Arc::new(SilentTools),
             planner: Arc::new(WordsPlanner),
+            model: model.clone(),
             files: Arc::new(FolderFiles(Arc::clone(&calls))),
             now: jiff::Timestamp::now,
             watcher: Arc::new(RowWatcher::new(screen, name, &session)),
         };
-        session = driven(&mut journal, &held, &binding, &calls, folder)?;
+        session = driven(&mut journal, &held, &binding, &calls, (folder, redactor.clone()))?;
         if session.ended {
             break;
         }
@@ -151,9 +160,9 @@ fn driven(
     held: &SessionLock,
     binding: &SessionBinding,
     calls: &LabCalls,
-    folder: &Path,
+    (folder, redactor): (&Path, Redactor),
 ) -> Result<Session, Failure> {
-    let mut asking = SessionJournal::open(folder, redactor()).map_err(journal_failure)?;
+    let mut asking = open_with(folder, redactor)?;
     until_signalled(async |cancel| {
         let stop = async {
             while !cancel.is_cancelled() {

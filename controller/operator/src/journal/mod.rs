@@ -20,8 +20,9 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 
 pub use entry::{
-    BlockReason, CallIntent, Charter, ClarifyingQuestion, CutOffEffect, PersonRequest, PlanSource,
-    SessionEntry, SessionFact, SessionLimits, SessionWork, WorkIntent, WorkOutcome,
+    BlockReason, CallIntent, Charter, CharterModel, ClarifyingQuestion, CutOffEffect,
+    PersonRequest, PlanSource, SessionEntry, SessionFact, SessionLimits, SessionWork, WorkIntent,
+    WorkOutcome,
 };
 pub use lock::{SessionLock, SessionLockError};
 

@@ -24,13 +24,14 @@ use crate::journal::{
     SessionJournalError, SessionLock, SessionWork, WorkIntent, WorkOutcome, now_ms,
 };
 use crate::machine::{OperatorEvent, OperatorState, PlannerEvent, PlannerState};
-use crate::plan::{PlanDraft, PlanOrigin, SessionPlan, StepStatus, lower};
+use crate::models::LanguageModel;
+use crate::plan::{DangerousCall, PlanDraft, PlanOrigin, SessionPlan, StepStatus, lower};
 use crate::planner::{PlanFeedback, PlanningTask, SessionPlanner};
 use crate::summary::summarize;
 use crate::tools::{ToolCall, ToolDoor};
 
 /// How often requests of other processes are looked for.
-const LOOK: Duration = Duration::from_millis(100);
+pub(super) const LOOK: Duration = Duration::from_millis(100);
 
 /// The files that calls name. The program binds it to the folder of the session.
 pub trait SessionFiles: Send + Sync {
@@ -55,12 +56,24 @@ pub struct SessionBinding {
     pub events: Arc<dyn EventSink>,
     /// The planner.
     pub planner: Arc<dyn SessionPlanner>,
+    /// The model that the session may ask, or why it cannot be asked.
+    pub model: Option<Result<Arc<dyn LanguageModel>, OperatorError>>,
     /// The files that calls name.
     pub files: Arc<dyn SessionFiles>,
     /// The clock.
     pub now: fn() -> Timestamp,
     /// Is shown each row.
     pub watcher: Arc<dyn SessionWatcher>,
+}
+
+impl SessionBinding {
+    /// Returns the name of the model, as answers are headed by it.
+    pub(super) fn model_name(&self) -> String {
+        match &self.model {
+            Some(Ok(model)) => format!("model {}", model.name()),
+            Some(Err(_)) | None => "model".to_owned(),
+        }
+    }
 }
 
 /// Says why a session cannot be driven.
@@ -74,7 +87,7 @@ pub enum DriveSessionError {
     Fold(#[from] SessionFoldError),
 }
 
-type Driven<T> = Result<T, DriveSessionError>;
+pub(super) type Driven<T> = Result<T, DriveSessionError>;
 
 /// Drives a session from where its journal stands to its end, or to where it waits for a person, and returns
 /// it. `lock` is held meanwhile: one process at a time drives a session.
@@ -101,14 +114,14 @@ pub async fn drive(
     Ok(driver.session)
 }
 
-struct Driver<'d> {
-    journal: &'d mut SessionJournal,
-    binding: &'d SessionBinding,
-    session: Session,
+pub(super) struct Driver<'d> {
+    pub(super) journal: &'d mut SessionJournal,
+    pub(super) binding: &'d SessionBinding,
+    pub(super) session: Session,
 }
 
 impl Driver<'_> {
-    fn catch_up(&mut self) -> Driven<()> {
+    pub(super) fn catch_up(&mut self) -> Driven<()> {
         for row in self.journal.rows_behind(self.session.seq, self.session.hash)? {
             self.session.apply(&row)?;
             self.binding.watcher.row(&self.session);
@@ -117,10 +130,10 @@ impl Driver<'_> {
     }
 
     /// Writes work that is done: its intent and its outcome.
-    fn did(&mut self, outcome: WorkOutcome) -> Driven<()> {
+    pub(super) fn did(&mut self, outcome: WorkOutcome) -> Driven<()> {
         let work = outcome.work;
         let input = self.session.hash.to_string();
-        let intent = WorkIntent { work, call: None, input };
+        let intent = WorkIntent { work, call: None, grant: None, input };
         self.journal.append_all(&[SessionEntry::Intent(intent), SessionEntry::Outcome(outcome)])?;
         self.catch_up()
     }
@@ -186,6 +199,7 @@ impl Driver<'_> {
             OperatorState::Executing => self.execute().await?,
             OperatorState::Verifying => self.verify().await?,
             OperatorState::Recovering => self.recover().await?,
+            OperatorState::Summarizing if self.owes_answer() => self.answer_by_model().await?,
             OperatorState::Summarizing => {
                 let summary = summarize(&self.session);
                 self.did(WorkOutcome {
@@ -246,13 +260,18 @@ impl Driver<'_> {
 
     async fn context(&mut self) -> Driven<()> {
         if let Some(call) = work::missing_context(&self.session) {
+            // A plan can be made without what the lab knows.
+            let needed = call.name != work::KNOWLEDGE;
             let read = self.read(call).await?;
             return match read {
-                Err(error) if self.session.cancel.is_none() => {
+                Err(error) if needed && self.session.cancel.is_none() => {
                     self.did(work::not_possible(SessionWork::Context, error))
                 }
                 _ => Ok(()),
             };
+        }
+        if self.wants_search() {
+            return self.search_by_model().await;
         }
         let mut context = self.session.context.clone();
         if let Some(users) = self.session.context_result("places") {
@@ -284,21 +303,33 @@ impl Driver<'_> {
         let tools = self.binding.door.list();
         let file = |path: &str| self.binding.files.sha256(path);
         let dangers = work::dangers_of(&plan, &tools, &self.session.context.natures(), &file)?;
+        Ok(self.planned_with(plan, dangers))
+    }
+
+    /// Returns the same of a plan whose dangerous calls are known.
+    pub(super) fn planned_with(
+        &self,
+        plan: SessionPlan,
+        dangers: Vec<DangerousCall>,
+    ) -> WorkOutcome {
         let mut outcome = work::outcome_of(SessionWork::Plan);
         outcome.facts.push(SessionFact::Planned { plan, dangers: dangers.clone() });
         if self.session.charter.plan_only {
             let why = "only the plan was asked for".to_owned();
             outcome.facts.push(SessionFact::Blocked { reason: BlockReason::PlanOnly });
             outcome.events.push(OperatorEvent::Cancel { why });
-            return Ok(outcome);
+            return outcome;
         }
         let (event, facts) = work::plan_follows(&self.session, &dangers, now_ms());
         outcome.facts.extend(facts);
         outcome.events.push(event);
-        Ok(outcome)
+        outcome
     }
 
     async fn plan(&mut self) -> Driven<()> {
+        if self.session.by_model() {
+            return self.plan_by_model().await;
+        }
         let begun = Instant::now();
         let draft = match (&self.session.charter.source, &self.session.request) {
             (PlanSource::Draft { draft }, _) => Ok(draft.clone()),
@@ -482,6 +513,9 @@ impl Driver<'_> {
                 OperatorError::new(OperatorCode::Model, "the evaluation left no reason")
             });
             let refined = self.refined(&error).await;
+            if self.session.by_model() && matches!(refined, Ok(None)) {
+                return self.refine_by_model(error).await;
+            }
             outcome = match refined {
                 Ok(Some(mut refined)) => {
                     refined.work = SessionWork::Recover;
@@ -498,6 +532,9 @@ impl Driver<'_> {
         }
         let tools = self.binding.door.list();
         match work::step_recovery(&self.session, &tools, now_ms()) {
+            work::StepRecovery::Block(error) if self.may_adjust() => {
+                self.adjust_by_model(error).await
+            }
             work::StepRecovery::Block(error) => {
                 for &step in self.session.failures.keys() {
                     let status = StepStatus::Blocked;
@@ -662,6 +699,6 @@ fn gone(tool: &str) -> OperatorError {
         .untouched()
 }
 
-fn millis(time: Duration) -> u64 {
+pub(super) fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

@@ -6,11 +6,14 @@
 mod calls;
 mod drive;
 mod fold;
+mod thinking;
 mod work;
 
 pub use drive::{DriveSessionError, SessionBinding, SessionFiles, SessionWatcher, drive};
 pub use fold::{CallRecord, GivenConfirmation, Session, SessionFoldError};
 pub(crate) use work::exit_code;
 
+#[cfg(test)]
+mod model_tests;
 #[cfg(test)]
 mod tests;
