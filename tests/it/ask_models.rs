@@ -218,3 +218,22 @@ fn what_is_wrong_with_a_model_is_said_with_what_to_do() {
     fs::write(workshop.path("agents.toml"), two).unwrap();
     asks(&workshop, &["ask", SENTENCE]).says(3, &["[planner] model = \"NAME\""]);
 }
+
+#[test]
+fn the_doctor_looks_for_the_keys_of_models_and_asks_no_endpoint() {
+    let server = PlanServer::new(vec![http("200 OK", "{}")]);
+    let workshop = with_model(&server, "key_env = \"LAB_OF_MODELS\"");
+    let there = asks(&workshop, &["--json", "doctor"]);
+    let finding = |ran: &Ran| {
+        let checks = ran.json().unwrap()["checks"].take();
+        let all = checks.as_array().unwrap().clone();
+        all.into_iter().find(|check| check["check"] == "model lab").unwrap()
+    };
+    assert_eq!(finding(&there)["level"], "ok");
+    let mut command = workshop.jig(["--json", "doctor"]);
+    let unset = crate::workshop::ran(command.env_remove("LAB_OF_MODELS")).unwrap();
+    let found = finding(&unset);
+    assert_eq!(found["level"], "warning");
+    assert_eq!(found["found"], "the variable LAB_OF_MODELS is not set");
+    assert_eq!(server.asked(), []);
+}

@@ -21,7 +21,7 @@ use serde_json::json;
 
 pub(crate) use self::bind::agents_file;
 use self::folders::{find, make, root, unusable};
-pub(crate) use self::models::model_keys;
+pub(crate) use self::models::{KeyProblem, model_keys};
 pub(crate) use self::sessions::sessions;
 use crate::args::{AskArgs, Common};
 use crate::failure::Failure;

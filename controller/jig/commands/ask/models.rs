@@ -79,7 +79,7 @@ pub(super) fn session_model(
     };
     let key = match key_of(&agents_path(common), endpoint) {
         Ok(key) => key,
-        Err((words, next)) => return without(unusable(words, next)),
+        Err(KeyProblem { why, next }) => return without(unusable(why, next)),
     };
     let secret =
         key.as_ref().map(|key| ("the key of the model".to_owned(), key.exposed().to_owned()));
@@ -91,11 +91,19 @@ pub(super) fn session_model(
     SessionModel { model, redactor }
 }
 
+/// Says why the key of a model cannot be used.
+pub(crate) struct KeyProblem {
+    /// What is wrong with it.
+    pub(crate) why: String,
+    /// What to do.
+    pub(crate) next: String,
+}
+
 /// Looks for the keys of all models: the name of each, and what is wrong with its key.
 pub(crate) fn model_keys(
     common: &Common,
     file: &AgentsFile,
-) -> Vec<(String, Result<(), (String, String)>)> {
+) -> Vec<(String, Result<(), KeyProblem>)> {
     let agents = agents_path(common);
     let key = |(name, endpoint): (&String, &ModelEndpoint)| {
         (name.clone(), key_of(&agents, endpoint).map(drop))
@@ -104,22 +112,22 @@ pub(crate) fn model_keys(
 }
 
 /// Reads the key of an endpoint. The error says what is wrong and what to do.
-fn key_of(agents: &Path, endpoint: &ModelEndpoint) -> Result<Option<ModelKey>, (String, String)> {
+fn key_of(agents: &Path, endpoint: &ModelEndpoint) -> Result<Option<ModelKey>, KeyProblem> {
     if let Some(variable) = &endpoint.key_env {
         let value = std::env::var_os(variable).and_then(|value| value.into_string().ok());
         return match value.as_deref().and_then(ModelKey::new) {
             Some(key) => Ok(Some(key)),
-            None => Err((
-                format!("the variable {variable} is not set"),
-                format!("export {variable}, or ask without a model: --model none"),
-            )),
+            None => Err(KeyProblem {
+                why: format!("the variable {variable} is not set"),
+                next: format!("export {variable}, or ask without a model: --model none"),
+            }),
         };
     }
     let Some(named) = &endpoint.key_file else { return Ok(None) };
     let path = agents.parent().unwrap_or(Path::new("")).join(named);
     let refused = |why: String| {
         let next = format!("chmod 600 {0}; its first line is the key", path.display());
-        (format!("the file with its key, {}: {why}", path.display()), next)
+        KeyProblem { why: format!("the file with its key, {}: {why}", path.display()), next }
     };
     let text = key_text(&path).map_err(|error| refused(error.to_string()))?;
     match text.lines().next().and_then(ModelKey::new) {

@@ -2,7 +2,7 @@
 
 use super::{DoctorFinding, DoctorLevel};
 use crate::args::Common;
-use crate::commands::ask::{agents_file, model_keys};
+use crate::commands::ask::{KeyProblem, agents_file, model_keys};
 
 /// Looks at it; nothing where there is no such file, or no model in it.
 pub(super) fn look(common: &Common) -> Vec<DoctorFinding> {
@@ -19,9 +19,9 @@ pub(super) fn look(common: &Common) -> Vec<DoctorFinding> {
             return vec![warning("agents.toml", found, fix.to_owned())];
         }
     };
-    let finding = |(name, key): (String, Result<(), (String, String)>)| match key {
+    let finding = |(name, key): (String, Result<(), KeyProblem>)| match key {
         Ok(()) => DoctorFinding::ok(format!("model {name}"), "its key is there, or it needs none"),
-        Err((found, fix)) => warning(&format!("model {name}"), found, fix),
+        Err(KeyProblem { why, next }) => warning(&format!("model {name}"), why, next),
     };
     model_keys(common, &file).into_iter().map(finding).collect()
 }

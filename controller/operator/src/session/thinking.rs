@@ -24,6 +24,9 @@ use crate::plan::{DangerousCall, PlanDraft, PlanOrigin, SessionPlan, StepStatus,
 /// A plan that was checked, with its dangerous calls.
 type JudgedPlan = (SessionPlan, Vec<DangerousCall>);
 
+/// Checks a draft.
+type PlanJudge = Box<dyn Fn(&PlanDraft) -> Result<JudgedPlan, OperatorError> + Send + Sync>;
+
 /// What came of a question: the answer, and what was asked.
 type Thought<T> = (Result<T, OperatorError>, Vec<SessionFact>);
 
@@ -338,10 +341,7 @@ impl Driver<'_> {
     }
 
     /// Returns the check of a draft: it is lowered, and its dangerous calls are listed, with their files.
-    fn judge(
-        &self,
-        number: u32,
-    ) -> Box<dyn Fn(&PlanDraft) -> Result<JudgedPlan, OperatorError> + Send + Sync> {
+    fn judge(&self, number: u32) -> PlanJudge {
         let (tools, natures) = (self.binding.door.list(), self.session.context.natures());
         let origin = PlanOrigin {
             plan_id: format!("p{number}"),
