@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use jig_agents::ModelKey;
+use jig_agents::{ModelKey, ModelPrompt};
 use jig_model::redact::Redactor;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ use crate::journal::{
     SessionLimits, SessionLock,
 };
 use crate::machine::OperatorState;
-use crate::models::EndpointModel;
+use crate::models::{EndpointModel, LanguageModel as _};
 use crate::plan::RiskLevel;
 
 const CONVERSATIONS: &str = include_str!("model_conversations.toml");
@@ -427,6 +427,15 @@ async fn secrets_are_not_sent_and_an_answer_that_holds_the_key_is_refused() {
     assert!(!all_seen.contains(KEY) && !all_seen.contains(secret), "{all_seen}");
     assert!(told(&session).contains("the answer holds the key"), "{}", told(&session));
     assert_eq!(session.summary.unwrap().exit_code, 2);
+    // The journal has removed them before; who asks a model removes them, too.
+    let prompt = ModelPrompt {
+        system: format!("the key is {KEY}"),
+        user: format!("a console printed {secret} and {KEY}, then boot"),
+    };
+    let answered = model(&server).ask(&prompt, Duration::from_secs(20), 100_000).await;
+    assert!(answered.said.is_err() && answered.tokens > 0);
+    let body = &server.asked()[1].1;
+    assert!(body.contains(", then boot") && !body.contains(secret) && !body.contains(KEY));
 }
 
 #[tokio::test]
