@@ -1,8 +1,9 @@
 //! The log of Jig itself: text for people, or one JSON object a line.
 //!
-//! A JSON line has `timestamp`, `level`, `session_id` (this process), `trace_id` (the run),
-//! `event_type`, `message`, and where there are any `data` and `duration_ms`. Where standard error is
-//! the journal, each line begins with its level.
+//! A JSON line has `timestamp`, `level`, `session_id` (the session of a request, else this process), `trace_id`
+//! (that of the session, else the run), `event_type`, `message`, and where there are any `data` and
+//! `duration_ms`. A run that a session asks for is named in `data`. Where standard error is the journal, each
+//! line begins with its level.
 
 mod journal;
 
@@ -23,8 +24,9 @@ use crate::args::LogFormat;
 /// Starts logging to standard error.
 pub(crate) fn start(verbose: u8, quiet: bool, format: LogFormat, colour: bool) {
     let default = match (quiet, verbose) {
-        (true, _) => "error",
-        (false, 0) => "warn,probe_rs=error",
+        // What goes wrong in a session is told on the screen, and kept in its journal.
+        (true, _) => "error,jig::session=off",
+        (false, 0) => "warn,probe_rs=error,rmcp::transport=off,jig::session=off",
         (false, 1) => "info",
         (false, 2) => "debug",
         (false, _) => "trace",
@@ -63,16 +65,23 @@ struct JsonLines {
     in_journal: bool,
 }
 
-/// The run a span belongs to.
-struct Trace(String);
+/// What a span belongs to: a run, a session, and the trace of the session.
+#[derive(Clone, Default)]
+struct Trace {
+    run: Option<Value>,
+    session: Option<Value>,
+    trace: Option<Value>,
+}
 
 impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for JsonLines {
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
         let mut fields = Fields::default();
         attributes.record(&mut fields);
-        let Some(trace) = fields.0.get("trace").and_then(Value::as_str) else { return };
+        let mut fields = fields.0;
+        let (run, session) = (fields.remove("trace"), fields.remove("session_id"));
+        let trace = Trace { run, session, trace: fields.remove("trace_id") };
         if let Some(span) = context.span(id) {
-            span.extensions_mut().insert(Trace(trace.to_owned()));
+            span.extensions_mut().insert(trace);
         }
     }
 
@@ -80,17 +89,27 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for JsonLines {
         let mut fields = Fields::default();
         event.record(&mut fields);
         let mut data = fields.0;
-        let scope = context.event_scope(event).into_iter().flatten();
-        let trace =
-            scope.filter_map(|span| span.extensions().get::<Trace>().map(|t| t.0.clone())).next();
-        // An event that belongs to a run says so itself when it comes from beside the span.
-        let trace = data.remove("trace").or_else(|| trace.map(Value::from));
+        let mut around = Trace::default();
+        for span in context.event_scope(event).into_iter().flatten() {
+            let of = span.extensions().get::<Trace>().cloned().unwrap_or_default();
+            around.run = around.run.or(of.run);
+            around.session = around.session.or(of.session);
+            around.trace = around.trace.or(of.trace);
+        }
+        // An event that belongs to a run or a session says so itself when it comes from beside the span.
+        let run = data.remove("trace").or(around.run);
+        let session = data.remove("session_id").or(around.session);
+        let of_session = data.remove("trace_id").or(around.trace);
+        if let (Some(run), Some(_)) = (&run, &of_session) {
+            data.insert("run".to_owned(), run.clone());
+        }
+        let trace = of_session.or(run);
         let kind = data.remove("event_type");
         let kind = kind.unwrap_or_else(|| event.metadata().target().into());
         let mut line = json!({
             "timestamp": jiff::Timestamp::now(),
             "level": event.metadata().level().as_str(),
-            "session_id": self.session,
+            "session_id": session.unwrap_or_else(|| self.session.as_str().into()),
             "trace_id": trace,
             "event_type": kind,
             "message": data.remove("message").unwrap_or(Value::Null),

@@ -13,6 +13,7 @@
 
 mod access;
 mod ask;
+mod ask_beyond;
 mod ask_models;
 mod bad_input;
 mod board;

@@ -85,7 +85,48 @@ pub(crate) enum SessionsCommand {
         why: String,
     },
     /// Write its journal as lines of JSON, a row each
-    Export(SessionNamed),
+    Export {
+        #[command(flatten)]
+        session: SessionNamed,
+        /// Write what happened as log records instead, a line each
+        #[arg(long, conflicts_with = "otlp")]
+        records: bool,
+        /// Write one trace of OpenTelemetry instead, in the JSON of OTLP
+        #[arg(long)]
+        otlp: bool,
+    },
+    /// Put back the files that its calls have changed
+    Undo(SessionNamed),
+    /// Show instructions of roles and their revisions; approve or reject a revision
+    #[command(subcommand)]
+    Instructions(InstructionsCommand),
+}
+
+/// What to do with instructions.
+#[derive(Debug, Subcommand)]
+pub(crate) enum InstructionsCommand {
+    /// List the roles with the versions of their instructions, and all revisions
+    #[command(visible_alias = "list")]
+    Ls,
+    /// Show the instruction of a role, or what a revision changes and what recorded cases say of it
+    Show {
+        /// A role (planner, code, test, analysis, knowledge), or the number of a revision
+        #[arg(value_name = "ROLE|NUMBER")]
+        what: String,
+    },
+    /// Make a revision part of the instruction
+    Approve {
+        /// Its number
+        number: u64,
+        /// Also where more recorded cases passed without it than failed by its class
+        #[arg(long)]
+        anyway: bool,
+    },
+    /// Refuse a revision; its failure class is not proposed again
+    Reject {
+        /// Its number
+        number: u64,
+    },
 }
 
 /// Names a session.

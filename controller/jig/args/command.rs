@@ -31,6 +31,7 @@ fn options(reports: &ReportArgs, faults: &FaultArgs) -> RunOptions {
         inject,
         coverage: reports.coverage || reports.coverage_by_test,
         coverage_by_test: reports.coverage_by_test,
+        asked: None,
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::{Args, ValueEnum, ValueHint};
-use jig_lab::{ChipAtProbe, LabConfig};
+use jig_lab::{CatalogueReader, ChipAtProbe, LabConfig};
 pub(super) use jig_model::document::parse_duration as duration;
 use jig_model::document::{QuantityError, parse_size};
 use jig_model::identity::IdentityError;
@@ -58,6 +59,9 @@ pub(crate) struct Common {
     /// As whom the rig of this host is used; this user if nothing is said.
     #[arg(skip)]
     pub(crate) identity: Option<Identity>,
+    /// Keeps what was read of the rig of this host.
+    #[arg(skip)]
+    pub(crate) reader: Arc<CatalogueReader>,
 }
 
 impl Common {

@@ -53,5 +53,6 @@ pub(crate) fn open_lab(common: &Common) -> Result<Lab, Failure> {
     let program = std::env::current_exe().ok();
     let config = LabConfig { program, ..common.lab()? };
     let refusal = |error: ProbeCommandError| Failure::from(error).into();
-    Ok(Lab::open(&config)?.asking(Arc::new(power::Terminal)).refusing(refusal))
+    let lab = Lab::of(common.reader.read(&config)?, &config);
+    Ok(lab.asking(Arc::new(power::Terminal)).refusing(refusal))
 }

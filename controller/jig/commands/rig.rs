@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use jig_lab::{Catalogue, Lab, RigQuery, RigView, look};
+use jig_lab::{Catalogue, Lab, RigQuery, RigView, look_again};
 use jig_model::command::{Command, EventSink, Refusal, Reply};
 use jig_model::lease::{LeaseAnswer, LeaseOrder};
 use jig_model::protocol::BoxFuture;
@@ -132,7 +132,7 @@ pub(crate) fn elsewhere(common: &Common) -> Result<Option<RemoteRig>, Failure> {
     // Only the folder of the runs is asked of this host's own files.
     let runs = match &common.runs {
         Some(folder) => std::path::absolute(folder).unwrap_or_else(|_| folder.clone()),
-        None => Catalogue::load(&common.own_lab())?.runs_dir(),
+        None => common.reader.read(&common.own_lab())?.runs_dir(),
     };
     let rig = RemoteRig::new(connect, runs, caller(), env!("CARGO_PKG_VERSION"));
     Ok(Some(rig.under(common.lease.clone())))
@@ -175,7 +175,7 @@ pub(crate) async fn seen(
     query: RigQuery,
 ) -> Result<RigView, Failure> {
     match rig {
-        None => Ok(look(&common.own_lab(), &query).await?),
+        None => Ok(look_again(&common.reader, &common.own_lab(), &query).await?),
         Some(rig) => Ok(rig.view(query).await?),
     }
 }

@@ -46,7 +46,7 @@ pub(crate) fn rig_host(common: &Common) -> Result<RigHost, Failure> {
         audit: catalogue.audit_log(),
         watchers: JobWatchers::default(),
         worker: WorkerProgram { program, args: common.again() },
-        catalogue: CatalogueCache::new(config).with(catalogue),
+        catalogue: CatalogueCache::new(config),
         name: host_name(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         refuse: |error| Failure::from(error).into(),

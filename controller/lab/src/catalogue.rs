@@ -16,6 +16,7 @@
 mod chips;
 mod devices;
 mod error;
+mod reader;
 mod sources;
 mod surroundings;
 #[cfg(test)]
@@ -39,6 +40,7 @@ pub use self::chips::ChipAtProbe;
 use self::chips::{chip_board, chip_boards};
 pub use self::devices::{SharedPort, shared_ports};
 pub use self::error::CatalogueError;
+pub use self::reader::CatalogueReader;
 use self::sources::{Layers, must_read, toml_files};
 pub use self::sources::{Source, Unreadable, read};
 pub(crate) use self::surroundings::Surroundings;

@@ -35,7 +35,8 @@ impl Lab {
         let ConsoleCommand { place, image, console, quiet_ms } = command;
         let plan = console_plan(image.is_some());
         // The user of a console sees when the board fails, so the rig is not recovered meanwhile.
-        let request = SessionRequest { plan, image, repeat: 1, max_recoveries: Some(0) };
+        let request =
+            SessionRequest { plan, image, repeat: 1, max_recoveries: Some(0), asked: None };
         let here = BoundPlace { canary: None, ..self.bind(&place)? };
         let wanted = console_of(&here.profile, console)?;
         let (handles, handle) = watch::channel(None);

@@ -271,6 +271,7 @@ impl Lab {
             inject,
             coverage,
             coverage_by_test,
+            asked,
         } = options;
         if let Some(image) = &image {
             self.check_image(&here, image)?;
@@ -284,7 +285,7 @@ impl Lab {
             text.parse::<Injection>().map_err(|error| CommandError::NoFault { text, error })
         };
         let inject = inject.into_iter().map(parse).collect::<Result<Vec<_>, _>>()?;
-        let request = SessionRequest { plan, image, repeat, max_recoveries };
+        let request = SessionRequest { plan, image, repeat, max_recoveries, asked };
         let observer = Arc::new(Forward(Arc::clone(&events)));
         Ok(Reply::Run(self.run(here, request, inject, observer, &*events, cancel).await?))
     }

@@ -44,8 +44,8 @@ pub use self::audit::LeaseOrderError;
 pub use self::bind::BindError;
 pub use self::capture_requests::ClientRequests;
 pub use self::catalogue::{
-    Boards, Catalogue, CatalogueError, ChipAtProbe, SharedPort, Source, Unreadable, read,
-    rig_files, shared_ports,
+    Boards, Catalogue, CatalogueError, CatalogueReader, ChipAtProbe, SharedPort, Source,
+    Unreadable, read, rig_files, shared_ports,
 };
 pub use self::checks::ChecksError;
 pub use self::config::LabConfig;
@@ -74,6 +74,7 @@ pub use self::views::{
     FoundRun, HealthList, HeldLease, ListedAccess, ListedHealth, ListedPlace, ListedProbe,
     ListedProfile, PlacePast, PlaceView, ProfileSheet, RecordTrouble, RigQuery, RigSnapshot,
     RigView, RigViewError, RunPage, RunStanding, RunSummary, SheetLine, SnapshotReader, look,
+    look_again,
 };
 
 /// The rig of this host. Cheap to clone.
@@ -94,7 +95,11 @@ impl Lab {
     /// # Errors
     /// A file cannot be read, or does not say what it should.
     pub fn open(config: &LabConfig) -> Result<Self, CatalogueError> {
-        let catalogue = Arc::new(Catalogue::load(config)?);
+        Ok(Self::of(Arc::new(Catalogue::load(config)?), config))
+    }
+
+    /// Takes the rig file and the profiles as they were read by this configuration.
+    pub fn of(catalogue: Arc<Catalogue>, config: &LabConfig) -> Self {
         let program = config.program.clone().unwrap_or_default();
         let refusal = Arc::new(|error: ProbeCommandError| Refusal {
             fault: error.fault(),
@@ -102,7 +107,7 @@ impl Lab {
             help: None,
             problems: Vec::new(),
         });
-        Ok(Self { catalogue, human: Arc::new(NoHuman), program, refusal, held: None })
+        Self { catalogue, human: Arc::new(NoHuman), program, refusal, held: None }
     }
 
     /// Sets how an error is explained to the other processes for which a board is held.

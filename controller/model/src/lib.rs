@@ -39,6 +39,7 @@ pub mod rig_file;
 pub mod shell;
 pub mod signature;
 mod size;
+pub mod trace;
 pub mod verdict;
 
 pub use cause::{Cause, VerdictKind};
@@ -53,4 +54,5 @@ pub use name::{
 };
 pub use note::Note;
 pub use size::byte_size;
+pub use trace::{SessionTrace, TraceId};
 pub use verdict::{Evidence, ImageSeen, Verdict};

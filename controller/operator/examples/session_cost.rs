@@ -1,12 +1,12 @@
 //! What a session costs beside the work of its tools: `cargo run -p jig-operator --example session_cost`.
 //!
 //! Sessions whose tools answer at once are driven in a folder on the disk. Printed are the time of a session,
-//! of one durable append, and of the planner alone.
+//! of a transition, of one durable append, and of the planner alone.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "an example prints and may panic")]
 
-use std::sync::Arc;
-use std::time::Instant;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use jig_model::command::{CommandEvent, EventSink};
 use jig_model::protocol::BoxFuture;
@@ -15,9 +15,12 @@ use jig_operator::error::OperatorError;
 use jig_operator::grammar::parse;
 use jig_operator::journal::{
     Charter, PersonRequest, PlanSource, SessionEntry, SessionJournal, SessionLimits, SessionLock,
+    SessionRow,
 };
+use jig_operator::machine::OperatorState;
+use jig_operator::memory::NoMemory;
 use jig_operator::planner::WordsPlanner;
-use jig_operator::session::{Session, SessionBinding, SessionFiles, SessionWatcher, drive};
+use jig_operator::session::{NoUndo, Session, SessionBinding, SessionFiles, SessionWatcher, drive};
 use jig_operator::tools::{ToolCall, ToolDoor, ToolList, ToolResult, rig_tools};
 use serde_json::json;
 
@@ -25,6 +28,9 @@ const SESSIONS: usize = 50;
 const APPENDS: u32 = 200;
 
 struct Instantly;
+
+/// Times how long each state lasted until the row of the next one was written.
+struct Transitions(Mutex<(OperatorState, Instant, Vec<Duration>)>);
 
 impl ToolDoor for Instantly {
     fn list(&self) -> ToolList {
@@ -53,8 +59,15 @@ impl EventSink for Instantly {
     fn event(&self, _: CommandEvent) {}
 }
 
-impl SessionWatcher for Instantly {
-    fn row(&self, _: &Session) {}
+impl SessionWatcher for Transitions {
+    fn row(&self, session: &Session, _: &SessionRow) {
+        let mut seen = self.0.lock().unwrap();
+        if seen.0 != session.state {
+            let took = seen.1.elapsed();
+            seen.2.push(took);
+            (seen.0, seen.1) = (session.state, Instant::now());
+        }
+    }
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -70,6 +83,8 @@ async fn main() {
         folder: ".".to_owned(),
         model: None,
     };
+    let transitions =
+        Arc::new(Transitions(Mutex::new((OperatorState::Idle, Instant::now(), Vec::new()))));
     let binding = SessionBinding {
         door: Arc::new(Instantly),
         events: Arc::new(Instantly),
@@ -77,7 +92,9 @@ async fn main() {
         model: None,
         files: Arc::new(Instantly),
         now: jiff::Timestamp::now,
-        watcher: Arc::new(Instantly),
+        watcher: Arc::clone(&transitions) as _,
+        undo: Arc::new(NoUndo),
+        memory: Arc::new(NoMemory),
     };
     let mut times = Vec::new();
     let mut rows = 0;
@@ -87,6 +104,7 @@ async fn main() {
         let begun = Instant::now();
         let mut journal =
             SessionJournal::begin(folder.path(), charter.clone(), Redactor::default()).unwrap();
+        transitions.0.lock().unwrap().1 = Instant::now();
         let session = drive(&mut journal, &lock, &binding).await.unwrap();
         times.push(begun.elapsed());
         assert!(session.ended);
@@ -97,6 +115,15 @@ async fn main() {
         "session of {rows} rows: median {:?}, 95 % {:?}",
         times[SESSIONS / 2],
         times[SESSIONS * 95 / 100]
+    );
+    let mut each = transitions.0.lock().unwrap().2.clone();
+    each.sort();
+    println!(
+        "transition: median {:?}, 75 % {:?}, 95 % {:?}, of {}",
+        each[each.len() / 2],
+        each[each.len() * 3 / 4],
+        each[each.len() * 95 / 100],
+        each.len()
     );
     let folder = tempfile::tempdir_in(".").unwrap();
     let mut journal = SessionJournal::begin(folder.path(), charter, Redactor::default()).unwrap();

@@ -150,6 +150,14 @@ impl Git {
         Self { dir: dir.to_owned(), ..self.clone() }
     }
 
+    /// Calls git in a work tree with a repository that lies elsewhere.
+    pub fn over(&self, repository: &Path, work_tree: &Path) -> Self {
+        let mut over = self.at(work_tree);
+        over.env.push(("GIT_DIR".into(), repository.into()));
+        over.env.push(("GIT_WORK_TREE".into(), work_tree.into()));
+        over
+    }
+
     /// Runs git, and returns what it printed to its standard output.
     ///
     /// # Errors

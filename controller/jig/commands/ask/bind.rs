@@ -9,8 +9,9 @@ use jig_model::command::{CommandEvent, EventSink};
 use jig_model::{Fault, Problems};
 use jig_operator::config::{AgentsFile, MAX_AGENTS_FILE};
 use jig_operator::error::{OperatorCode, OperatorError};
-use jig_operator::machine::OperatorState;
-use jig_operator::session::{Session, SessionFiles, SessionWatcher};
+use jig_operator::journal::SessionRow;
+use jig_operator::records::{RecordFold, RecordLevel, SessionRecord, records_of};
+use jig_operator::session::{Session, SessionFiles, SessionFoldError, SessionWatcher};
 use jig_operator::sha256_of;
 use jig_operator::tools::RigCalls;
 
@@ -46,37 +47,36 @@ fn unread(path: &str, error: &io::Error) -> OperatorError {
 /// Says on the screen and in the log what each row brings.
 pub(super) struct RowWatcher {
     screen: Screen,
-    name: String,
     told: Mutex<Told>,
 }
 
 struct Told {
-    state: OperatorState,
+    records: RecordFold,
     calls: usize,
 }
 
 impl RowWatcher {
-    pub(super) fn new(screen: &Screen, name: &str, session: &Session) -> Self {
-        let told = Told { state: session.state, calls: session.calls.len() };
-        Self { screen: screen.clone(), name: name.to_owned(), told: Mutex::new(told) }
+    /// Begins with the rows that there are; those behind row `told` were written by this process and are
+    /// logged now.
+    pub(super) fn new(
+        screen: &Screen,
+        name: &str,
+        (rows, told): (&[SessionRow], u64),
+    ) -> Result<Self, SessionFoldError> {
+        let (records, fold) = records_of(name, rows)?;
+        records.iter().filter(|(seq, _)| *seq > told).for_each(|(_, record)| log(record));
+        let calls = Session::of(rows)?.calls.len();
+        let told = Told { records: fold, calls };
+        Ok(Self { screen: screen.clone(), told: Mutex::new(told) })
     }
 }
 
 impl SessionWatcher for RowWatcher {
-    fn row(&self, session: &Session) {
+    fn row(&self, session: &Session, row: &SessionRow) {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        let (session_id, trace_id) = (&self.name, &session.charter.trace_id);
-        if told.state != session.state {
-            let (from, to) = (told.state, session.state);
-            tracing::info!(%session_id, %trace_id, event_type = "STATE", %from, %to, "{to}");
-            told.state = session.state;
-        }
+        told.records.row(session, row).iter().for_each(log);
         for record in &session.calls[told.calls.min(session.calls.len())..] {
-            let (tool, ok) = (&record.call.name, record.result.is_ok());
-            let duration_ms = record.duration_ms;
-            tracing::info!(
-                %session_id, %trace_id, event_type = "TOOL_CALL", %tool, ok, duration_ms, "{tool}"
-            );
+            let tool = &record.call.name;
             let Some(step) = record.step else { continue };
             let steps = session.plan.iter().flat_map(|plan| &plan.steps);
             let title = steps.into_iter().find(|one| one.step_id == step.to_string());
@@ -90,6 +90,28 @@ impl SessionWatcher for RowWatcher {
             self.screen.say(&format!("  {step}. {}: {}", one_line(title), one_line(&came_to)));
         }
         told.calls = session.calls.len();
+    }
+}
+
+/// Passes a record on to the log of this program, with all its fields.
+fn log(record: &SessionRecord) {
+    let SessionRecord { session_id, trace_id, message, .. } = record;
+    let (event_type, duration_ms) = (record.event_type.as_str(), record.duration_ms);
+    let message = one_line(message);
+    let data = serde_json::Value::Object(record.data.clone()).to_string();
+    macro_rules! tell {
+        ($level:ident) => {
+            tracing::$level!(
+                target: "jig::session",
+                session_id, trace_id, event_type, data, duration_ms, "{message}"
+            )
+        };
+    }
+    match record.level {
+        RecordLevel::Debug => tell!(debug),
+        RecordLevel::Info => tell!(info),
+        RecordLevel::Warn => tell!(warn),
+        RecordLevel::Error => tell!(error),
     }
 }
 

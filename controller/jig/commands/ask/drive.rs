@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use jig_model::access::AccessRight;
 use jig_model::redact::Redactor;
-use jig_model::{Fault, exit};
+use jig_model::{Fault, SessionTrace, exit};
 use jig_operator::config::AgentsFile;
 use jig_operator::journal::{PersonRequest, SessionEntry, SessionJournal, SessionLock};
 use jig_operator::machine::OperatorState;
+use jig_operator::mcp::ToolDoors;
 use jig_operator::plan::RiskLevel;
 use jig_operator::planner::WordsPlanner;
 use jig_operator::session::{Session, SessionBinding, drive as drive_session};
@@ -20,8 +21,11 @@ use tokio::task::spawn_blocking;
 use super::bind::{FolderFiles, RowWatcher, SilentTools, agents_file};
 use super::folders::{journal_failure, lock, open, open_with};
 use super::models::{SessionModel, session_model};
+use super::others;
 use super::person::answered;
+use super::remember::HostMemory;
 use super::show::{document, tell};
+use super::work_tree::WorkTreeUndo;
 use crate::args::{AskArgs, Common};
 use crate::commands::mcp::LabCalls;
 use crate::commands::rig::stopped;
@@ -69,7 +73,7 @@ pub(super) fn resume(
     let rows: Vec<_> = requests.into_iter().map(SessionEntry::Request).collect();
     journal.append_all(&rows).map_err(journal_failure)?;
     drop((journal, held));
-    drive(common, screen, (name, folder))
+    drive(common, screen, (name, folder), session.seq)
 }
 
 /// Reads the confirmation out of the arguments.
@@ -98,17 +102,20 @@ fn confirmation(
     Ok(allowed.then_some(PersonRequest::Confirm { yes: true, digest }))
 }
 
-/// Drives a session to its end, or to where it waits for a person that is not there.
+/// Drives a session to its end, or to where it waits for a person that is not there. Rows behind row `told`
+/// were written by this process.
 pub(super) fn drive(
     common: &Common,
     screen: &Screen,
     (name, folder): (&str, &Path),
+    mut told: u64,
 ) -> Result<u8, Failure> {
     let held = lock(folder)?;
     let (_, mut session, _) = open(folder)?;
+    let sessions = folder.parent().unwrap_or(Path::new("."));
     let SessionModel { model, redactor } = match session.charter.model.as_ref() {
-        None => session_model(common, &AgentsFile::default(), None),
-        wanted => session_model(common, &agents_file(common)?, wanted),
+        None => session_model(common, &AgentsFile::default(), None, sessions),
+        wanted => session_model(common, &agents_file(common)?, wanted, sessions),
     };
     let mut journal = open_with(folder, redactor.clone())?;
     let root = session.charter.folder.clone();
@@ -118,23 +125,43 @@ pub(super) fn drive(
     loop {
         let calls = Arc::new(LabCalls::open(common, None, Some(Path::new(&root)))?);
         let door = RigToolDoor::new(Arc::clone(&calls) as _, policy.clone());
+        let door = match asked(name, &session) {
+            Some(asked) => door.asked_in(asked),
+            None => door,
+        };
+        let servers = Arc::new(others::bound(common)?);
+        let rows = journal.rows().map_err(journal_failure)?;
+        let watcher = RowWatcher::new(screen, name, (&rows, told));
+        let watcher = watcher.map_err(|error| Failure::of(Fault::Lab, &error))?;
         let binding = SessionBinding {
-            door: Arc::new(door),
+            door: Arc::new(ToolDoors::new(vec![Arc::new(door), Arc::clone(&servers) as _])),
             events: Arc::new(SilentTools),
             planner: Arc::new(WordsPlanner),
             model: model.clone(),
             files: Arc::new(FolderFiles(Arc::clone(&calls))),
             now: jiff::Timestamp::now,
-            watcher: Arc::new(RowWatcher::new(screen, name, &session)),
+            watcher: Arc::new(watcher),
+            undo: Arc::new(WorkTreeUndo::new(Path::new(&root), folder)),
+            memory: Arc::new(HostMemory::of(common, sessions, name)),
         };
-        session = driven(&mut journal, &held, &binding, &calls, (folder, redactor.clone()))?;
+        let learn = others::learnt(&servers, &session, screen);
+        let about = (folder, redactor.clone(), learn);
+        session = driven(&mut journal, &held, &binding, &calls, about)?;
         if session.ended {
             break;
         }
+        told = session.seq;
         let Some(request) = ask_person(screen, name, &session)? else { break };
         journal.append(&SessionEntry::Request(request)).map_err(journal_failure)?;
     }
     ended(screen, name, &session)
+}
+
+/// Returns how records of runs name the session; nothing for one of an older program, whose trace has no id
+/// of this form.
+fn asked(name: &str, session: &Session) -> Option<SessionTrace> {
+    let trace_id = session.charter.trace_id.parse().ok()?;
+    Some(SessionTrace { session: name.parse().ok()?, trace_id })
 }
 
 /// Asks the person, unless a signal comes first. The session waits meanwhile, and can be gone on with.
@@ -160,7 +187,7 @@ fn driven(
     held: &SessionLock,
     binding: &SessionBinding,
     calls: &LabCalls,
-    (folder, redactor): (&Path, Redactor),
+    (folder, redactor, learn): (&Path, Redactor, impl Future<Output = ()>),
 ) -> Result<Session, Failure> {
     let mut asking = open_with(folder, redactor)?;
     until_signalled(async |cancel| {
@@ -177,9 +204,10 @@ fn driven(
             }
         };
         let driven = tokio::select! {
-            driven = drive_session(journal, held, binding) => {
-                driven.map_err(|error| Failure::of(Fault::Lab, &error))
-            }
+            driven = async {
+                learn.await;
+                drive_session(journal, held, binding).await
+            } => driven.map_err(|error| Failure::of(Fault::Lab, &error)),
             failure = stop => Err(failure),
         };
         calls.closed().await;

@@ -3,10 +3,14 @@
 mod bind;
 mod drive;
 mod folders;
+mod instructions;
 mod models;
+mod others;
 mod person;
+mod remember;
 mod sessions;
 mod show;
+mod work_tree;
 
 use std::fs::File;
 use std::io::Read as _;
@@ -62,15 +66,23 @@ pub(crate) fn ask(common: &Common, screen: &Screen, args: AskArgs) -> Result<u8,
         source,
         confirmed: args.yes.map(Into::into),
         plan_only: args.plan_only,
-        trace_id: name.clone(),
+        trace_id: trace_id(&folder),
         limits: limits(&agents, &args),
         folder: here.display().to_string(),
         model,
     };
-    let redactor = models::session_model(common, &agents, charter.model.as_ref()).redactor;
+    let redactor = models::session_model(common, &agents, charter.model.as_ref(), &root).redactor;
     let begun = SessionJournal::begin(&folder, charter, redactor);
     drop(begun.map_err(folders::journal_failure)?);
-    drive::drive(common, screen, (&name, &folder))
+    drive::drive(common, screen, (&name, &folder), 0)
+}
+
+/// Makes the id of a session's trace out of its folder and this host, which no other session has.
+fn trace_id(folder: &Path) -> String {
+    let about = format!("{} {}", jig_rig::store::host_name(), folder.display());
+    // It is a hash of bytes in memory: nothing can fail.
+    let hash = jig_operator::sha256_of(about.as_bytes()).unwrap_or_default();
+    hash.chars().take(32).collect()
 }
 
 /// Reads the limits of sessions: of the command line, else of `agents.toml`, else as documented.

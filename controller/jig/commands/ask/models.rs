@@ -9,12 +9,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jig_agents::ModelKey;
+use jig_agents::roles::{AgentRole, RoleBook};
 use jig_model::document::did_you_mean;
 use jig_model::redact::Redactor;
 use jig_model::{Fault, chain};
 use jig_operator::config::{AgentsFile, ModelEndpoint};
 use jig_operator::error::{OperatorCode, OperatorError};
 use jig_operator::journal::CharterModel;
+use jig_operator::memory::{CaseRole, CaseStore, base_instruction};
 use jig_operator::models::{EndpointModel, LanguageModel};
 
 use super::bind::agents_path;
@@ -66,6 +68,7 @@ pub(super) fn session_model(
     common: &Common,
     file: &AgentsFile,
     wanted: Option<&CharterModel>,
+    sessions: &Path,
 ) -> SessionModel {
     let without = |model| SessionModel { model, redactor: Redactor::new(secret_variables()) };
     let Some(CharterModel { name, .. }) = wanted else { return without(None) };
@@ -85,10 +88,38 @@ pub(super) fn session_model(
         key.as_ref().map(|key| ("the key of the model".to_owned(), key.exposed().to_owned()));
     let redactor = Redactor::new(secret_variables().chain(secret));
     let model = match EndpointModel::new(name, endpoint, key, redactor.clone()) {
-        Ok(model) => Some(Ok(Arc::new(model) as Arc<dyn LanguageModel>)),
+        Ok(model) => {
+            let roles = approved(model.roles().clone(), sessions);
+            Some(Ok(Arc::new(model.with_roles(roles)) as Arc<dyn LanguageModel>))
+        }
         Err(error) => unusable(chain(&error), format!("check [model.{name}] of agents.toml")),
     };
     SessionModel { model, redactor }
+}
+
+/// Adds to the instructions of the roles what a person has approved. Without a memory they stay as they are.
+fn approved(mut roles: RoleBook, sessions: &Path) -> RoleBook {
+    let Ok(store) = CaseStore::open(sessions) else { return roles };
+    for (of, role) in [
+        (CaseRole::Planner, AgentRole::Test),
+        (CaseRole::Test, AgentRole::Test),
+        (CaseRole::Analysis, AgentRole::Analysis),
+        (CaseRole::Knowledge, AgentRole::Knowledge),
+    ] {
+        let (Ok(revised), Ok(prompt)) = (store.instruction(of), roles.of(role)) else { continue };
+        let added = revised.text.strip_prefix(base_instruction(of)).unwrap_or_default().trim();
+        if added.is_empty() {
+            continue;
+        }
+        let more = u32::try_from(revised.version.saturating_sub(1)).unwrap_or(u32::MAX);
+        let version = prompt.version.saturating_add(more);
+        let text = format!("{}{added}\n", prompt.instruction);
+        // One that is too long is left out: the others still hold.
+        if let Err(error) = roles.instruct(role, version, &text) {
+            tracing::warn!(%role, "{error}");
+        }
+    }
+    roles
 }
 
 /// Says why the key of a model cannot be used.

@@ -1,12 +1,20 @@
 //! `jig sessions`: what was asked, and what came of it.
 
+use std::path::Path;
+
 use jig_model::{Fault, exit};
 use jig_operator::journal::{PersonRequest, SessionEntry};
+use jig_operator::records::{records_of, session_otlp};
+use jig_operator::session::{SessionFoldError, SessionUndo as _};
 use serde_json::json;
 
-use super::folders::{find, journal_failure, names, open, root};
+use super::folders::{find, journal_failure, lock, names, open, root};
+use super::instructions;
 use super::show::{document, plan_lines, tell};
+use super::work_tree::WorkTreeUndo;
 use crate::args::{Common, SessionsCommand};
+use crate::commands::rig::stopped;
+use crate::commands::runtime::until_signalled;
 use crate::failure::Failure;
 use crate::render::{Screen, Style, TextTable, one_line};
 
@@ -52,9 +60,26 @@ pub(crate) fn sessions(
             }
             Ok(exit::PASS)
         }
-        SessionsCommand::Export(named) => {
-            let (_, folder) = find(common, &named.session)?;
+        SessionsCommand::Undo(named) => undo(common, screen, &named.session),
+        SessionsCommand::Instructions(command) => {
+            instructions::instructions(common, screen, command)
+        }
+        SessionsCommand::Export { session: named, records, otlp } => {
+            let (name, folder) = find(common, &named.session)?;
             let (_, _, rows) = open(&folder)?;
+            let unfolded = |error: SessionFoldError| Failure::of(Fault::Lab, &error);
+            if otlp {
+                let version = env!("CARGO_PKG_VERSION");
+                screen.out_json(&session_otlp(&name, &rows, version).map_err(unfolded)?);
+                return Ok(exit::PASS);
+            }
+            if records {
+                let (records, _) = records_of(&name, &rows).map_err(unfolded)?;
+                for (_, record) in records.iter().take_while(|_| !screen.closed()) {
+                    screen.out_json(record);
+                }
+                return Ok(exit::PASS);
+            }
             for row in rows.iter().take_while(|_| !screen.closed()) {
                 screen.out_json(&row.exported());
             }
@@ -75,6 +100,46 @@ pub(crate) fn sessions(
             Ok(exit::PASS)
         }
     }
+}
+
+/// Puts back the files that calls of a session have changed, the newest change first. Nothing is put back
+/// where a later change cannot be.
+fn undo(common: &Common, screen: &Screen, wanted: &str) -> Result<u8, Failure> {
+    let (name, folder) = find(common, wanted)?;
+    let _held = lock(&folder)?;
+    let (mut journal, session, _) = open(&folder)?;
+    let left: Vec<_> = session
+        .changes
+        .iter()
+        .rev()
+        .filter(|(_, undone)| !undone)
+        .map(|(change, _)| change)
+        .collect();
+    let tree = WorkTreeUndo::new(Path::new(&session.charter.folder), &folder);
+    let mut files = Vec::new();
+    for change in left {
+        let undone = until_signalled(async |cancel| {
+            tokio::select! {
+                undone = tree.undo(change.call) => Ok(undone),
+                () = cancel.cancelled() => Err(stopped()),
+            }
+        })?;
+        undone.map_err(|error| {
+            Failure::new(error.code.fault(), one_line(&error.to_string()))
+                .help(one_line(&error.next))
+        })?;
+        let row = SessionEntry::Request(PersonRequest::Undone { call: change.call });
+        journal.append(&row).map_err(journal_failure)?;
+        files.extend(change.files.iter().cloned());
+        screen
+            .say(&format!("call {} is undone: {} files are as before", change.call, change.count));
+    }
+    if screen.json() {
+        screen.out_json(&json!({ "session": name, "files": files }));
+    } else if files.is_empty() {
+        screen.say(&format!("no call of {name} has changed files that are not as before"));
+    }
+    Ok(exit::PASS)
 }
 
 /// Lists sessions. JSON: `[{"session","state","request","exit_code","error"}]`.

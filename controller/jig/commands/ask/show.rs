@@ -32,7 +32,7 @@ pub(super) fn document(name: &str, session: &Session) -> Value {
         "plan": session.plan,
         "model": model,
         "draft": session.plan.as_ref().map(SessionPlan::drafted),
-        "summary": session.summary,
+        "summary": session.summary.as_ref().map(|summary| named(summary, name)),
         "exit_code": exit_code,
     })
 }
@@ -104,10 +104,21 @@ pub(super) fn tell(screen: &Screen, name: &str, session: &Session) {
     for line in &summary.answer {
         screen.out(&one_line(line));
     }
-    for line in summary_lines(summary) {
+    for line in summary_lines(&named(summary, name)) {
         if summary.answer.is_empty() { screen.out(&line) } else { screen.say(&line) }
     }
     screen.say(&format!("  session: {name}"));
+}
+
+/// Puts the name of a session into the commands of its summary: the session itself does not know it.
+fn named(summary: &SessionSummary, name: &str) -> SessionSummary {
+    let mut summary = summary.clone();
+    for line in &mut summary.undo {
+        if let Some(command) = line.strip_suffix("jig sessions undo SESSION") {
+            *line = format!("{command}jig sessions undo {name}");
+        }
+    }
+    summary
 }
 
 fn summary_lines(summary: &SessionSummary) -> Vec<String> {

@@ -70,7 +70,8 @@ fn attached(common: &Common, args: &DiscoverArgs) -> Result<AttachedDevices, Fai
         };
     }
     let roots = Roots { sysfs: args.sysfs.clone(), dev: args.dev.clone() };
-    let looked = runtime()?.block_on(AttachedDevices::at(&roots, &common.own_lab()));
+    let looked =
+        runtime()?.block_on(AttachedDevices::at(&roots, &common.reader, &common.own_lab()));
     Ok(looked?)
 }
 

@@ -10,7 +10,7 @@ use base64::prelude::BASE64_STANDARD;
 use jiff::{SignedDuration, Timestamp};
 use jig_knowledge::retrieve::RetrievalContext;
 use jig_knowledge::{Knowledge, KnowledgeOptions};
-use jig_lab::{AuditPage, Catalogue, RigQuery, RigView, RunPage, RunStanding, RunSummary};
+use jig_lab::{AuditPage, RigQuery, RigView, RunPage, RunStanding, RunSummary};
 use jig_model::lease::{LeaseAnswer, LeaseOrder};
 use jig_model::{Fault, PlaceName, RunId};
 use jig_operator::tools::RigQuestion;
@@ -20,6 +20,7 @@ use jig_service::client::{RemoteRig, RunPart};
 use jig_service::protocol::{DescribeRun, OrderLease, ReadRunFile};
 use serde_json::{Value, json};
 
+use super::search;
 use crate::args::Common;
 use crate::commands::boards;
 use crate::commands::execute::unexpected;
@@ -66,7 +67,11 @@ pub(super) async fn answer(
             let opened = read_part(rig, common, &run, RunPart::Record).await?;
             let standing = RunStanding::of(&opened.entry);
             let record = opened.entry.record?;
-            Ok(json!({ "state": standing, "dir": opened.dir, "record": record }))
+            let mut told = json!({ "state": standing, "dir": opened.dir, "record": record });
+            if rig.is_none() {
+                told["images_kept"] = json!(images_kept(&opened.dir, &record));
+            }
+            Ok(told)
         }
         RigQuestion::RunLog { run, from, lines } => {
             let opened = read_part(rig, common, &run, RunPart::Log).await?;
@@ -92,14 +97,34 @@ pub(super) async fn answer(
         RigQuestion::Knowledge { question, board, limit } => {
             knowledge(common, question, board, limit)
         }
+        RigQuestion::RunsText { question, limit } => {
+            search::runs(common, rig, &question, limit).await
+        }
         RigQuestion::Audit { since_s, limit } => audit(common, rig, since_s, limit).await,
     }
+}
+
+/// Names the copies of its images that a run has kept, as `jig flash` takes them.
+fn images_kept(dir: &Path, record: &RunRecord) -> Vec<String> {
+    let mut kept = Vec::new();
+    for (number, image) in record.images.iter().enumerate() {
+        let copies = ["elf", "hex", "bin"].into_iter().map(|extension| {
+            let name = format!("artefacts/image-{}.{extension}", number + 1);
+            (extension, dir.join(name))
+        });
+        let mut found = copies.filter(|(_, path)| path.is_file());
+        let Some((extension, path)) = found.next() else { continue };
+        let address = image.path.rsplit_once('@').filter(|_| extension == "bin");
+        let address = address.map_or_else(String::new, |(_, address)| format!("@{address}"));
+        kept.push(format!("{}{address}", path.display()));
+    }
+    kept
 }
 
 async fn leases(common: &Common, rig: Option<&RemoteRig>) -> Result<Value, Failure> {
     let answer = match rig {
         Some(rig) => rig.call(&OrderLease { order: LeaseOrder::List }).await?,
-        None => Catalogue::load(&common.own_lab())?.order_lease(&LeaseOrder::List)?,
+        None => common.reader.read(&common.own_lab())?.order_lease(&LeaseOrder::List)?,
     };
     let LeaseAnswer::List { now, places, queue } = answer else { return Err(unexpected()) };
     Ok(json!({ "now": now, "places": places, "queue": queue }))
@@ -124,7 +149,7 @@ async fn runs(
     match rig {
         // No more records are read than are told.
         None => {
-            let store = RunStore::new(Catalogue::load(&common.own_lab())?.runs_dir());
+            let store = RunStore::new(common.reader.read(&common.own_lab())?.runs_dir());
             let entries = store.newest_before(before.as_ref())?;
             runs.extend(entries.map(|entry| RunSummary::of(&entry)).filter(wanted).take(limit + 1));
         }
@@ -340,7 +365,7 @@ fn knowledge(
     board: Option<String>,
     limit: usize,
 ) -> Result<Value, Failure> {
-    let folder = Knowledge::folder_in(&Catalogue::load(&common.lab()?)?.state());
+    let folder = Knowledge::folder_in(&common.reader.read(&common.lab()?)?.state());
     let knowledge = Knowledge::open(&folder, KnowledgeOptions::default())?;
     let context = RetrievalContext { board, max_results: limit, ..RetrievalContext::new(question) };
     let answer = knowledge.search(&context)?;

@@ -67,7 +67,7 @@ impl LabCalls {
             (None, Some(identity)) => Some(spoken_to_here(common, identity)?),
             // What is wrong with the rig file is told here, and not by the first call.
             (None, None) => {
-                jig_lab::Catalogue::load(&common.own_lab())?;
+                common.reader.read(&common.own_lab())?;
                 None
             }
         };

@@ -4,6 +4,7 @@ mod answers;
 mod calls;
 mod files;
 mod programs;
+mod search;
 mod tools;
 
 use std::sync::Arc;

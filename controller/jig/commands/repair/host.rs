@@ -11,7 +11,7 @@ use jig_repair::redact::Redactor;
 use jig_repair::task::RepairTask;
 
 /// Calls git in a folder.
-pub(super) fn git_in(folder: &Path, scratch: &Path) -> Git {
+pub(crate) fn git_in(folder: &Path, scratch: &Path) -> Git {
     Git::new(programs(), folder, scratch, &search_path())
 }
 

@@ -4,7 +4,7 @@ mod answer;
 mod door;
 mod drive;
 mod folders;
-mod host;
+pub(crate) mod host;
 mod learn;
 mod mcp;
 mod show;

@@ -75,6 +75,9 @@ pub(super) fn text(entry: &RunEntry, record: &RunRecord, dir: &str, paint: Paint
     if let Some(plan) = &record.plan {
         line("plan", format!("{} ({})", plan.name, plan.origin));
     }
+    if let Some(asked) = &record.asked {
+        line("session", format!("{} (trace {})", asked.session, asked.trace_id));
+    }
     for image in &record.images {
         let id = image.build_id.as_ref().map(|id| format!(", build id {id}")).unwrap_or_default();
         line("image", format!("{} (sha256 {:.12}{id})", image.path, image.sha256));

@@ -8,7 +8,7 @@ const VARIABLES: &[&str] =
     &["HOME", "JIG_IMAGES", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"];
 
 /// The current directory, the environment, and the machine's configuration folder.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Surroundings {
     /// The current directory.
     pub(crate) cwd: PathBuf,

@@ -11,7 +11,7 @@ use jig_probe::{ProbeInfo, list_probes};
 use serde::{Deserialize, Serialize};
 
 use super::RigViewError;
-use crate::{Catalogue, LabConfig, ServedPlace, served_places};
+use crate::{Catalogue, CatalogueReader, LabConfig, ServedPlace, served_places};
 
 /// What is attached to a host. No device was opened.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -118,16 +118,20 @@ impl AttachedDevices {
     ///
     /// # Errors
     /// The host cannot be looked at.
-    pub async fn at(roots: &Roots, config: &LabConfig) -> Result<Self, RigViewError> {
+    pub async fn at(
+        roots: &Roots,
+        reader: &CatalogueReader,
+        config: &LabConfig,
+    ) -> Result<Self, RigViewError> {
         let probes = list_probes().await?;
         // A broken rig file may be the reason for this question.
         let ttys = ttys(roots);
         let mut found = Self { probes, hubs: hubs(roots), ..Self::default() };
-        match Catalogue::load(config) {
+        match reader.read(config) {
             Ok(catalogue) => {
                 found.served = served_places(&catalogue)?;
                 found.candidates = all_candidates(&catalogue, &found.probes, &ttys);
-                found.boards = catalogue.profiles.into_keys().collect();
+                found.boards = catalogue.profiles.keys().cloned().collect();
             }
             Err(error) => found.unknown = Some(chain(&error)),
         }
@@ -136,7 +140,10 @@ impl AttachedDevices {
 }
 
 /// Looks around where the kernel shows devices by custom.
-pub(super) async fn look_around(config: &LabConfig) -> Result<AttachedDevices, RigViewError> {
+pub(super) async fn look_around(
+    reader: &CatalogueReader,
+    config: &LabConfig,
+) -> Result<AttachedDevices, RigViewError> {
     let roots = Roots { sysfs: PathBuf::from("/sys"), dev: PathBuf::from("/dev") };
-    AttachedDevices::at(&roots, config).await
+    AttachedDevices::at(&roots, reader, config).await
 }

@@ -23,6 +23,7 @@ use jiff::Timestamp;
 use jig_model::access::AccessRight;
 use jig_model::{BoardId, IdentityName, PlaceName, RunId};
 use jig_rig::audit::AuditChain;
+use jig_rig::store::RunStore;
 use serde::{Deserialize, Serialize};
 
 pub use self::access::{AccessList, ListedAccess};
@@ -35,7 +36,7 @@ pub use self::places::{CurrentRun, HeldLease, PlaceView, RigSnapshot, SnapshotRe
 pub use self::probes::ListedProbe;
 pub use self::profile::{ProfileSheet, SheetLine};
 pub use self::runs::{BrokenRecord, FoundRun, RecordTrouble, RunPage, RunStanding, RunSummary};
-use crate::{Catalogue, LabConfig};
+use crate::{CatalogueReader, LabConfig};
 
 /// What is asked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -134,39 +135,51 @@ pub enum RigView {
 /// # Errors
 /// A file cannot be read, or what is asked for is not there.
 pub async fn look(config: &LabConfig, query: &RigQuery) -> Result<RigView, RigViewError> {
+    look_again(&CatalogueReader::default(), config, query).await
+}
+
+/// Does so for a process that looks at the rig again and again: `reader` keeps what it has read.
+///
+/// # Errors
+/// As [`look`].
+pub async fn look_again(
+    reader: &CatalogueReader,
+    config: &LabConfig,
+    query: &RigQuery,
+) -> Result<RigView, RigViewError> {
+    let read = || reader.read(config);
+    // Where a caller named the folder of runs, what the rig file says does not matter, nor whether it is
+    // right.
+    let runs = || {
+        let named = config.runs.clone();
+        let dir = named.map_or_else(|| read().map(|catalogue| catalogue.runs_dir()), Ok);
+        dir.map(RunStore::new)
+    };
     Ok(match query {
-        RigQuery::Boards => RigView::Boards(BoardList::of(&Catalogue::load(config)?)),
+        RigQuery::Boards => RigView::Boards(BoardList::of(&*read()?)),
         RigQuery::Health { place, history } => {
-            let catalogue = Catalogue::load(config)?;
-            RigView::Health(HealthList::of(&catalogue, place.as_ref(), *history)?)
+            RigView::Health(HealthList::of(&*read()?, place.as_ref(), *history)?)
         }
-        RigQuery::Probes => RigView::Probes(probes::list(&Catalogue::load(config)?).await?),
-        RigQuery::Attached => RigView::Attached(attached::look_around(config).await?),
-        RigQuery::Runs { before } => {
-            RigView::Runs(RunPage::of(&runs::store(config)?, before.as_ref())?)
-        }
-        RigQuery::Run { wanted } => RigView::Run(FoundRun::find(&runs::store(config)?, wanted)?),
-        RigQuery::Places => {
-            RigView::Places(SnapshotReader::default().read(&Catalogue::load(config)?))
-        }
+        RigQuery::Probes => RigView::Probes(probes::list(&*read()?).await?),
+        RigQuery::Attached => RigView::Attached(attached::look_around(reader, config).await?),
+        RigQuery::Runs { before } => RigView::Runs(RunPage::of(&runs()?, before.as_ref())?),
+        RigQuery::Run { wanted } => RigView::Run(FoundRun::find(&runs()?, wanted)?),
+        RigQuery::Places => RigView::Places(SnapshotReader::default().read(&*read()?)),
         RigQuery::Tail { place } => {
-            RigView::Tail(SnapshotReader::default().console(&Catalogue::load(config)?, place))
+            RigView::Tail(SnapshotReader::default().console(&*read()?, place))
         }
         RigQuery::Profile { board } => {
-            RigView::Profile(ProfileSheet::of(&*Catalogue::load(config)?.profile(board)?))
+            RigView::Profile(ProfileSheet::of(&*read()?.profile(board)?))
         }
         RigQuery::Access { identity, place, right } => {
-            let catalogue = Catalogue::load(config)?;
             let (identity, place) = (identity.as_ref(), place.as_ref());
-            RigView::Access(AccessList::of(&catalogue, identity, place, *right)?)
+            RigView::Access(AccessList::of(&*read()?, identity, place, *right)?)
         }
         RigQuery::Audit { since, skip } => {
-            let log = Catalogue::load(config)?.audit_log();
-            RigView::Audit(AuditPage::of(&log, *since, *skip)?)
+            RigView::Audit(AuditPage::of(&read()?.audit_log(), *since, *skip)?)
         }
         RigQuery::AuditChain { contains } => {
-            let log = Catalogue::load(config)?.audit_log();
-            RigView::AuditChain(log.verify(contains.as_deref())?)
+            RigView::AuditChain(read()?.audit_log().verify(contains.as_deref())?)
         }
     })
 }

@@ -8,7 +8,6 @@ use jig_rig::store::{PlanRecord, RunEntry, RunState, RunStore, StoreError, lost_
 use serde::{Deserialize, Serialize};
 
 use super::RigViewError;
-use crate::{Catalogue, LabConfig};
 
 /// Length of a page in bytes of JSON, at which it ends: half of what a message may hold.
 const PAGE: usize = 1 << 20;
@@ -101,15 +100,6 @@ pub struct FoundRun {
     pub dir: PathBuf,
     /// Whether it is under way.
     pub live: bool,
-}
-
-/// Names the folder of runs. Where a caller named it, what the rig file says does not matter, nor
-/// whether it is right.
-pub(super) fn store(config: &LabConfig) -> Result<RunStore, RigViewError> {
-    Ok(RunStore::new(match &config.runs {
-        Some(folder) => folder.clone(),
-        None => Catalogue::load(config)?.runs_dir(),
-    }))
 }
 
 impl RunStanding {

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::pattern::Pattern;
 use crate::recovery::RecoveryStep;
-use crate::{ConsoleName, PlaceName};
+use crate::{ConsoleName, PlaceName, SessionTrace};
 
 /// Names everything that touches a board. Each variant says when it is legal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -172,6 +172,9 @@ pub struct RunOptions {
     /// Whether it is also found out which tests execute them. The emulator is several times slower.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub coverage_by_test: bool,
+    /// The session that asks for it, if one does; kept in the record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<SessionTrace>,
 }
 
 fn once() -> u32 {
@@ -188,6 +191,7 @@ impl Default for RunOptions {
             inject: Vec::new(),
             coverage: false,
             coverage_by_test: false,
+            asked: None,
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::post_mortem::{PostMortem, StackFrame};
 use crate::power::{Confirmation, PlaceSense};
 use crate::protocol::{CheckReport, LineControl, PowerState};
 use crate::recovery::{RecoveryStep, Rung};
-use crate::{Cause, Fault, LocatedProblem, PlaceName, RunEvent, Verdict};
+use crate::{Cause, Fault, LocatedProblem, PlaceName, RunEvent, SessionTrace, Verdict};
 
 fn place() -> PlaceName {
     "bench-1".parse().unwrap()
@@ -31,6 +31,10 @@ fn commands() -> Vec<Command> {
         inject: vec!["kill-emulator@2s".to_owned()],
         coverage: true,
         coverage_by_test: true,
+        asked: Some(SessionTrace {
+            session: "s20261126-101530-1a2b".parse().unwrap(),
+            trace_id: "0af7651916cd43dd8448eb211c80319c".parse().unwrap(),
+        }),
     };
     let image = Some("app.elf".into());
     let mut commands = vec![

@@ -7,7 +7,7 @@ use crate::context::SessionContext;
 use crate::error::OperatorError;
 use crate::grammar::UserRequest;
 use crate::machine::{OperatorEvent, PlannerEvent};
-use crate::plan::{DangerousCall, PlanDraft, RiskLevel, SessionPlan, StepStatus};
+use crate::plan::{DangerousCall, PlanDraft, RiskLevel, SessionPlan, StepStatus, ToolCallTemplate};
 use crate::summary::SessionSummary;
 use crate::tools::ToolCall;
 
@@ -245,6 +245,41 @@ pub enum SessionFact {
         /// Why.
         error: OperatorError,
     },
+    /// A step goes on by another call, because the service behind its own does not answer.
+    Degraded {
+        /// The step.
+        step: u32,
+        /// The call that stands in.
+        call: ToolCallTemplate,
+        /// Why.
+        error: OperatorError,
+    },
+    /// A call has changed files of the folder.
+    FilesChanged(ChangedFiles),
+    /// Files are as they were before a call.
+    RolledBack {
+        /// The call that had changed them.
+        call: u32,
+        /// The files.
+        files: Vec<String>,
+    },
+    /// What the records tell of the image that a place had before the session.
+    EarlierImage {
+        /// The place.
+        place: String,
+        /// The image; nothing where no record tells of one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        image: Option<EarlierImage>,
+    },
+    /// The session was kept as a case, or could not be.
+    CaseKept {
+        /// The unit of knowledge, where one was made.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        unit: Option<String>,
+        /// Why it could not be.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        why_not: Option<String>,
+    },
     /// A confirmation is waited for.
     Waits {
         /// What it has to be bound to.
@@ -311,6 +346,36 @@ pub enum SessionFact {
     },
 }
 
+/// Files of the folder that a call has changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChangedFiles {
+    /// The number of the call.
+    pub call: u32,
+    /// The step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<u32>,
+    /// The files, relative to the work tree; the first ones.
+    pub files: Vec<String>,
+    /// How many there are.
+    pub count: u64,
+    /// Some may be of others: the process that made the call was killed, and they were compared later.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unsure: bool,
+}
+
+/// An image that a place had before a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EarlierImage {
+    /// The run that put it there.
+    pub run: String,
+    /// The copy that the run has kept.
+    pub file: String,
+    /// SHA-256 in lower-case hex.
+    pub sha256: String,
+}
+
 /// Why a session ends before its goal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "because", rename_all = "kebab-case")]
@@ -368,5 +433,10 @@ pub enum PersonRequest {
     Cancel {
         /// Why.
         why: String,
+    },
+    /// Files that a call of the session had changed were put back.
+    Undone {
+        /// The number of the call.
+        call: u32,
     },
 }

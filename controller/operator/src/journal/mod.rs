@@ -20,9 +20,9 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 
 pub use entry::{
-    BlockReason, CallIntent, Charter, CharterModel, ClarifyingQuestion, CutOffEffect,
-    PersonRequest, PlanSource, SessionEntry, SessionFact, SessionLimits, SessionWork, WorkIntent,
-    WorkOutcome,
+    BlockReason, CallIntent, ChangedFiles, Charter, CharterModel, ClarifyingQuestion, CutOffEffect,
+    EarlierImage, PersonRequest, PlanSource, SessionEntry, SessionFact, SessionLimits, SessionWork,
+    WorkIntent, WorkOutcome,
 };
 pub use lock::{SessionLock, SessionLockError};
 
@@ -98,7 +98,8 @@ pub enum SessionJournalError {
 
 /// The journal of one session.
 ///
-/// Every call waits for the disk. A row is durable when the call that appends it returns.
+/// Every call waits for the disk. A row is durable when the call that appends it returns, but for those of
+/// [`SessionJournal::append_lazily`]. Rows are durable in their order: none is without those before it.
 #[derive(Debug)]
 pub struct SessionJournal {
     path: PathBuf,
@@ -141,6 +142,23 @@ impl SessionJournal {
     /// # Errors
     /// A row cannot be written; then none is.
     pub fn append_all(&mut self, entries: &[SessionEntry]) -> Result<(), SessionJournalError> {
+        self.written(entries, true)
+    }
+
+    /// Appends rows that the next durable row makes durable with itself. A power cut may take them before:
+    /// for what can be found out again and nothing rests on yet.
+    ///
+    /// # Errors
+    /// A row cannot be written; then none is.
+    pub fn append_lazily(&mut self, entries: &[SessionEntry]) -> Result<(), SessionJournalError> {
+        self.written(entries, false)
+    }
+
+    fn written(
+        &mut self,
+        entries: &[SessionEntry],
+        synced: bool,
+    ) -> Result<(), SessionJournalError> {
         let mut bodies = Vec::new();
         for entry in entries {
             let mut body = serde_json::to_value(entry).map_err(SessionJournalError::Json)?;
@@ -151,7 +169,7 @@ impl SessionJournal {
             }
             bodies.push(body);
         }
-        schema::append(&mut self.db, bodies, now_ms)
+        schema::append(&mut self.db, (bodies, synced), now_ms)
             .map_err(|source| SessionJournalError::Database { path: self.path.clone(), source })
     }
 

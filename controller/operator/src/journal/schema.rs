@@ -1,5 +1,6 @@
 //! The journal's file: how it is made and opened, and its table.
 
+use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
 
@@ -41,16 +42,27 @@ pub(super) struct StoredRow {
     pub(super) hash: RowHash,
 }
 
-/// Makes the file of a journal.
+/// Makes the file of a journal. It is durable with its first row: what stands in the file itself is synced here
+/// once, and the rest is in its log, which that row syncs.
 pub(super) fn create(path: &Path) -> Result<Connection, SessionJournalError> {
     let failed = |source| SessionJournalError::Database { path: path.to_owned(), source };
     let mut db = Connection::open(path).map_err(failed)?;
-    durable(&db).map_err(failed)?;
-    if make(&mut db).map_err(failed)? {
-        Ok(db)
-    } else {
-        Err(SessionJournalError::Exists { path: path.to_owned() })
+    let begin = |db: &mut Connection| -> rusqlite::Result<bool> {
+        db.busy_timeout(BUSY)?;
+        db.pragma_update(None, "synchronous", "off")?;
+        db.pragma_update(None, "journal_mode", "wal")?;
+        make(db)
+    };
+    if !begin(&mut db).map_err(failed)? {
+        return Err(SessionJournalError::Exists { path: path.to_owned() });
     }
+    let folder = path.parent().unwrap_or(Path::new("."));
+    for file in [path, folder] {
+        let synced = File::open(file).and_then(|file| file.sync_all());
+        synced.map_err(|error| failed(rusqlite::Error::ToSqlConversionFailure(Box::new(error))))?;
+    }
+    db.pragma_update(None, "synchronous", "full").map_err(failed)?;
+    Ok(db)
 }
 
 /// Makes the table; tells whether there was none.
@@ -87,8 +99,8 @@ pub(super) fn open(path: &Path) -> Result<Connection, SessionJournalError> {
     Ok(db)
 }
 
-/// A row must outlive a power cut as soon as it is written: a call that flashes a board is not made before
-/// its intent is on the disk.
+/// A row must outlive a power cut as soon as it is written, unless it says otherwise: a call that flashes a
+/// board is not made before its intent is on the disk.
 fn durable(db: &Connection) -> rusqlite::Result<()> {
     db.busy_timeout(BUSY)?;
     db.pragma_update(None, "journal_mode", "wal")?;
@@ -99,9 +111,11 @@ fn durable(db: &Connection) -> rusqlite::Result<()> {
 /// row before must not change meanwhile.
 pub(super) fn append(
     db: &mut Connection,
-    bodies: Vec<String>,
+    (bodies, synced): (Vec<String>, bool),
     now_ms: impl Fn() -> u64,
 ) -> rusqlite::Result<()> {
+    // Outside of a transaction: within one it has no effect.
+    db.pragma_update(None, "synchronous", if synced { "full" } else { "normal" })?;
     let appending = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let last = "SELECT seq, hash FROM journal ORDER BY seq DESC LIMIT 1";
     let last =

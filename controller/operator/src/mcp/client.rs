@@ -11,6 +11,7 @@
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -97,6 +98,11 @@ pub trait McpPrograms: Send + Sync {
     ) -> BoxFuture<'_, Result<McpPipe, OperatorError>>;
 }
 
+/// Returns the server that the name of a tool begins with, where it is the tool of one.
+pub fn server_of_tool(tool: &str) -> Option<&str> {
+    tool.split_once(JOINT).map(|(server, _)| server)
+}
+
 /// The tools of other servers.
 pub struct McpToolDoor {
     servers: BTreeMap<String, Server>,
@@ -120,7 +126,13 @@ impl McpToolDoor {
     /// Starts the servers that do not run and learns their tools. Returns why some of them could not be
     /// used, by name.
     pub async fn learn(&self) -> BTreeMap<String, OperatorError> {
-        let learnt = self.servers.values().map(async |server| {
+        self.learn_of(|_| true).await
+    }
+
+    /// Does so for the servers whose names are wanted.
+    pub async fn learn_of(&self, wanted: impl Fn(&str) -> bool) -> BTreeMap<String, OperatorError> {
+        let wanted = self.servers.values().filter(|server| wanted(&server.name));
+        let learnt = wanted.map(async |server| {
             let learnt = server.session().await;
             (server.name.clone(), learnt.err())
         });
@@ -206,7 +218,20 @@ struct SessionSlot {
 
 struct Session {
     running: RunningService<RoleClient, Listener>,
+    /// A call was given up before it was answered: the server may hang, and is not asked again.
+    given_up: AtomicBool,
     _process: Box<dyn Send + Sync>,
+}
+
+/// Marks the session of a call whose future is dropped before the server has answered.
+struct UntilAnswered<'s>(Option<&'s Session>);
+
+impl Drop for UntilAnswered<'_> {
+    fn drop(&mut self) {
+        if let Some(session) = self.0 {
+            session.given_up.store(true, Ordering::Relaxed);
+        }
+    }
 }
 
 /// Hears what a server says without being asked.
@@ -240,6 +265,11 @@ impl Server {
     /// Returns the session, or begins one; its tools are known then.
     async fn session(&self) -> Result<Arc<Session>, OperatorError> {
         let mut slot = self.session.lock().await;
+        let given_up = |session: &Arc<Session>| session.given_up.load(Ordering::Relaxed);
+        if slot.session.as_ref().is_some_and(given_up) {
+            slot.session = None;
+            slot.put_off();
+        }
         if let Some(session) = slot.session.clone().filter(|session| !session.running.is_closed()) {
             if std::mem::take(&mut self.known().changed) {
                 self.learn(&session).await?;
@@ -277,7 +307,8 @@ impl Server {
         })?;
         let running =
             begun.map_err(|error| self.failed(OperatorCode::Io, jig_model::chain(&error)))?;
-        let session = Arc::new(Session { running, _process: process });
+        let given_up = AtomicBool::new(false);
+        let session = Arc::new(Session { running, given_up, _process: process });
         self.known().changed = false;
         self.learn(&session).await?;
         Ok(session)
@@ -340,7 +371,9 @@ impl Server {
         }
         let peer = session.running.peer().clone();
         let calling: BoxFuture<'static, _> = Box::pin(async move { peer.call_tool(params).await });
+        let mut until_answered = UntilAnswered(Some(&session));
         let called = timeout(limit, calling).await;
+        until_answered.0 = None;
         match called {
             Ok(Ok(result)) => {
                 let mut slot = self.session.lock().await;

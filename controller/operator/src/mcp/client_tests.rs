@@ -212,6 +212,20 @@ async fn a_server_that_hangs_is_ended_and_started_again_after_a_delay() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_server_whose_answer_is_not_waited_for_any_more_is_ended_as_one_that_hangs() {
+    let bench = bench(good, &[], 60);
+    assert!(bench.door.learn_of(|name| name == "other").await.is_empty());
+    assert_eq!(bench.started.load(Ordering::SeqCst), 0);
+    let hangs = bench.door.call(ToolCall::new("files__hang", json!({})), Arc::new(Deaf));
+    // The limit of a step is shorter than that of the server.
+    assert!(timeout(Duration::from_secs(1), hangs).await.is_err());
+    let soon = bench.call("files__echo", json!({})).await.unwrap_err();
+    assert!(soon.message.contains("started again in 1.0 s") && soon.untouched, "{soon}");
+    tokio::time::advance(Duration::from_millis(1001)).await;
+    assert_eq!(bench.call("files__echo", json!({})).await.unwrap().text.as_deref(), Some("by 1"));
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_delay_of_a_server_that_dies_again_and_again_doubles() {
     fn dead(_: usize, _: &Value) -> Vec<Said> {
         vec![Said::End]

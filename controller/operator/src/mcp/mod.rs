@@ -13,5 +13,5 @@ mod server;
 #[cfg(test)]
 mod tests;
 
-pub use client::{McpPipe, McpPrograms, McpServerConfig, McpToolDoor, ToolDoors};
+pub use client::{McpPipe, McpPrograms, McpServerConfig, McpToolDoor, ToolDoors, server_of_tool};
 pub use server::{McpServed, serve_mcp};

@@ -5,7 +5,8 @@
 //! run, a test, a reset or a recovery at an emulated board is harmless, too: nothing outside the emulator
 //! changes. Flash and erase wait there as well: the flash of an emulated place is a file that stays.
 //! Everything else that uses a board waits for a confirmation, because a test flashes
-//! what it tests. What is unknown, such as a board that no listing names, counts as real.
+//! what it tests. What is unknown, such as a board that no listing names, counts as real. A tool of another
+//! server waits unless the configuration trusts it, whatever the server says of it.
 
 use jig_model::access::AccessRight;
 use serde::{Deserialize, Serialize};
@@ -37,7 +38,8 @@ pub struct CallDanger {
 /// Judges a call.
 pub fn call_danger(tool: &str, risk: ToolRisk, board: BoardNature) -> CallDanger {
     let of = |level, confirm| CallDanger { level, confirm };
-    if risk.read_only {
+    // A tool of another server that the configuration trusts has no danger.
+    if risk.read_only || risk.danger == Danger::None {
         return of(RiskLevel::Low, false);
     }
     let high = risk.danger == Danger::Host
@@ -105,6 +107,14 @@ mod tests {
             ("power", risk(AccessRight::Power), SHARED, RiskLevel::High, true),
             ("erase", risk(AccessRight::Flash), EMULATED, RiskLevel::High, true),
             ("exec", host, EMULATED, RiskLevel::High, true),
+            (
+                "scope__set",
+                ToolRisk { read_only: false, ..ToolRisk::READ },
+                REAL,
+                RiskLevel::Low,
+                false,
+            ),
+            ("scope__set", host, REAL, RiskLevel::High, true),
         ];
         for (tool, risk, board, level, confirm) in table {
             assert_eq!(call_danger(tool, risk, board), CallDanger { level, confirm }, "{tool}");

@@ -143,6 +143,10 @@ pub(super) fn cut_off(intent: &CallIntent) -> WorkOutcome {
         CutOffEffect::Pure | CutOffEffect::Idempotent => {
             error(format!("{name} was cut off")).next("ask again").untouched()
         }
+        CutOffEffect::Device if crate::mcp::server_of_tool(name).is_some() => {
+            error(format!("{name} was cut off, and may have done its work or not"))
+                .next("look at what the tool works on, then ask again")
+        }
         CutOffEffect::Device => {
             error(format!("{name} was cut off, and the board may be in any state"))
                 .next(format!("jig recover -b {place}, then ask again"))

@@ -13,25 +13,32 @@ use jiff::Timestamp;
 use jig_model::command::EventSink;
 use serde_json::json;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, interval, sleep};
+use tokio::time::{Instant, interval};
 
 use super::calls::{ReadyCall, cut_off};
 use super::fold::{Session, SessionFoldError};
+use super::undo::{SessionUndo, may_change_files, places_to_look_up};
 use super::work;
 use crate::error::{OperatorCode, OperatorError};
 use crate::journal::{
-    BlockReason, CallIntent, CutOffEffect, PlanSource, SessionEntry, SessionFact, SessionJournal,
-    SessionJournalError, SessionLock, SessionWork, WorkIntent, WorkOutcome, now_ms,
+    BlockReason, CallIntent, ChangedFiles, CutOffEffect, PlanSource, SessionEntry, SessionFact,
+    SessionJournal, SessionJournalError, SessionLock, SessionRow, SessionWork, WorkIntent,
+    WorkOutcome, now_ms,
 };
-use crate::machine::{OperatorEvent, OperatorState, PlannerEvent, PlannerState};
+use crate::machine::{OperatorEvent, OperatorState, PlannerEvent};
+use crate::mcp::server_of_tool;
+use crate::memory::{CaseMemory, SessionCase};
 use crate::models::LanguageModel;
 use crate::plan::{DangerousCall, PlanDraft, PlanOrigin, SessionPlan, StepStatus, lower};
-use crate::planner::{PlanFeedback, PlanningTask, SessionPlanner};
+use crate::planner::{PlanningTask, SessionPlanner};
 use crate::summary::summarize;
 use crate::tools::{ToolCall, ToolDoor};
 
 /// How often requests of other processes are looked for.
 pub(super) const LOOK: Duration = Duration::from_millis(100);
+
+/// How long the memory may take to keep a case.
+const KEEP: Duration = Duration::from_secs(2);
 
 /// The files that calls name. The program binds it to the folder of the session.
 pub trait SessionFiles: Send + Sync {
@@ -44,8 +51,8 @@ pub trait SessionFiles: Send + Sync {
 
 /// Is shown each row as it is written.
 pub trait SessionWatcher: Send + Sync {
-    /// Shows the session behind a row.
-    fn row(&self, session: &Session);
+    /// Shows a row, and the session behind it.
+    fn row(&self, session: &Session, row: &SessionRow);
 }
 
 /// What a session is bound to.
@@ -64,6 +71,10 @@ pub struct SessionBinding {
     pub now: fn() -> Timestamp,
     /// Is shown each row.
     pub watcher: Arc<dyn SessionWatcher>,
+    /// Notes and puts back files of the folder.
+    pub undo: Arc<dyn SessionUndo>,
+    /// Keeps what is learnt of sessions.
+    pub memory: Arc<dyn CaseMemory>,
 }
 
 impl SessionBinding {
@@ -101,7 +112,7 @@ pub async fn drive(
 ) -> Driven<Session> {
     let session = Session::of(&journal.rows()?)?;
     let mut driver = Driver { journal, binding, session };
-    driver.cut_off()?;
+    driver.cut_off().await?;
     while !driver.session.ended {
         driver.catch_up()?;
         if driver.ended_from_outside()? {
@@ -114,6 +125,7 @@ pub async fn drive(
     Ok(driver.session)
 }
 
+/// A session that is driven.
 pub(super) struct Driver<'d> {
     pub(super) journal: &'d mut SessionJournal,
     pub(super) binding: &'d SessionBinding,
@@ -124,30 +136,62 @@ impl Driver<'_> {
     pub(super) fn catch_up(&mut self) -> Driven<()> {
         for row in self.journal.rows_behind(self.session.seq, self.session.hash)? {
             self.session.apply(&row)?;
-            self.binding.watcher.row(&self.session);
+            self.binding.watcher.row(&self.session, &row);
         }
         Ok(())
     }
 
-    /// Writes work that is done: its intent and its outcome.
+    /// Writes work that is done: its intent and its outcome. What only computes is done again where a power cut
+    /// takes it; what a person is shown, and the end, has to last.
     pub(super) fn did(&mut self, outcome: WorkOutcome) -> Driven<()> {
         let work = outcome.work;
         let input = self.session.hash.to_string();
         let intent = WorkIntent { work, call: None, grant: None, input };
-        self.journal.append_all(&[SessionEntry::Intent(intent), SessionEntry::Outcome(outcome)])?;
+        let lasts = outcome.events.iter().any(|event| {
+            use OperatorEvent as E;
+            matches!(
+                event,
+                E::ContextMissing
+                    | E::DangerousPlanReady
+                    | E::Cancel { .. }
+                    | E::Timeout
+                    | E::Closed
+            )
+        });
+        let rows = [SessionEntry::Intent(intent), SessionEntry::Outcome(outcome)];
+        match lasts {
+            true => self.journal.append_all(&rows)?,
+            false => self.journal.append_lazily(&rows)?,
+        }
         self.catch_up()
     }
 
     /// Calls that were begun by a process that is gone: one that only reads is made again when it is needed,
     /// one that is idempotent when its step is, and one beside a board has failed.
-    fn cut_off(&mut self) -> Driven<()> {
+    async fn cut_off(&mut self) -> Driven<()> {
         let begun: Vec<CallIntent> = self.session.in_flight.values().cloned().collect();
         for intent in begun {
             if intent.effect == CutOffEffect::Device {
-                self.ended_call(cut_off(&intent))?;
+                self.cut_off_call(&intent, true).await?;
             }
         }
         Ok(())
+    }
+
+    /// Writes the outcome of a call that was cut off, and what it has changed until then.
+    /// Where another process did it, others may have changed files since.
+    async fn cut_off_call(&mut self, intent: &CallIntent, unsure: bool) -> Driven<()> {
+        let mut outcome = cut_off(intent);
+        if server_of_tool(&intent.call.name).is_some() {
+            let changed = changed_by(&*self.binding.undo, intent).await;
+            outcome.facts.extend(changed.map(|fact| match fact {
+                SessionFact::FilesChanged(change) => {
+                    SessionFact::FilesChanged(ChangedFiles { unsure, ..change })
+                }
+                fact => fact,
+            }));
+        }
+        self.ended_call(outcome)
     }
 
     /// Handles a cancellation and the end of the session's time.
@@ -210,14 +254,32 @@ impl Driver<'_> {
             }
             OperatorState::Done => {
                 let planner = work::planner_end(self.session.planner);
+                let facts = self.case_kept().await;
                 self.did(WorkOutcome {
                     events: vec![OperatorEvent::Closed],
                     planner,
+                    facts,
                     ..work::outcome_of(SessionWork::Close)
                 })?;
             }
         }
         Ok(true)
+    }
+
+    /// Keeps the session as a case. A memory that fails or hangs changes nothing of how it ended.
+    async fn case_kept(&self) -> Vec<SessionFact> {
+        let Some(case) = SessionCase::of(&self.session, (self.binding.now)()) else {
+            return Vec::new();
+        };
+        let kept = tokio::time::timeout(KEEP, self.binding.memory.keep(case)).await;
+        let kept = kept.unwrap_or_else(|_| {
+            let words = format!("the memory did not answer within {} s", KEEP.as_secs());
+            Err(OperatorError::new(OperatorCode::ToolTimeout, words))
+        });
+        vec![match kept {
+            Ok(kept) => SessionFact::CaseKept { unit: kept.unit, why_not: None },
+            Err(error) => SessionFact::CaseKept { unit: None, why_not: Some(error.message) },
+        }]
     }
 
     async fn intake(&mut self) -> Driven<()> {
@@ -289,7 +351,7 @@ impl Driver<'_> {
     }
 
     /// Lowers a draft to the next plan of the session.
-    fn lowered(&self, draft: &PlanDraft) -> Result<SessionPlan, OperatorError> {
+    pub(super) fn lowered(&self, draft: &PlanDraft) -> Result<SessionPlan, OperatorError> {
         let origin = PlanOrigin {
             plan_id: format!("p{}", self.session.iteration + 1),
             goal: self.session.charter.text.clone(),
@@ -299,7 +361,7 @@ impl Driver<'_> {
     }
 
     /// Returns the rows' contents of a plan: the fact of it, and the event that follows.
-    fn planned(&self, plan: SessionPlan) -> Result<WorkOutcome, OperatorError> {
+    pub(super) fn planned(&self, plan: SessionPlan) -> Result<WorkOutcome, OperatorError> {
         let tools = self.binding.door.list();
         let file = |path: &str| self.binding.files.sha256(path);
         let dangers = work::dangers_of(&plan, &tools, &self.session.context.natures(), &file)?;
@@ -422,6 +484,12 @@ impl Driver<'_> {
             let outcome = work::judged(&self.session, &[]);
             return self.failed_wave(outcome);
         }
+        let calls = ready.iter().map(|call| &call.intent.call);
+        let unknown = places_to_look_up(&self.session, calls);
+        if !unknown.is_empty() {
+            // The wave is made ready again: its calls have other numbers then.
+            return self.look_up_images(unknown).await;
+        }
         self.make(ready).await?;
         if self.session.cancel.is_some() {
             return Ok(());
@@ -492,122 +560,8 @@ impl Driver<'_> {
         self.did(outcome)
     }
 
-    async fn recover(&mut self) -> Driven<()> {
-        let mut outcome = work::outcome_of(SessionWork::Recover);
-        let iterating = self.session.planner == PlannerState::Iterating;
-        let gives_up =
-            if iterating { PlannerEvent::IterationsUsedUp } else { PlannerEvent::StepGivenUp };
-        let blocked = |mut outcome: WorkOutcome, planner: PlannerState, error: OperatorError| {
-            // Where the time ran out between two steps, no step has ended that could be given up.
-            let takes = crate::machine::planner_next(planner, gives_up).is_ok();
-            outcome.planner = vec![if takes { gives_up } else { PlannerEvent::Exception }];
-            outcome.events = vec![OperatorEvent::Blocked { error }];
-            outcome
-        };
-        let planner = self.session.planner;
-        if let Some(BlockReason::Failed { error }) = self.session.blocked.clone() {
-            return self.did(blocked(outcome, planner, error));
-        }
-        if iterating {
-            let error = self.session.unverified.clone().unwrap_or_else(|| {
-                OperatorError::new(OperatorCode::Model, "the evaluation left no reason")
-            });
-            let refined = self.refined(&error).await;
-            if self.session.by_model() && matches!(refined, Ok(None)) {
-                return self.refine_by_model(error).await;
-            }
-            outcome = match refined {
-                Ok(Some(mut refined)) => {
-                    refined.work = SessionWork::Recover;
-                    refined.planner = vec![PlannerEvent::PlanRefined];
-                    if refined.events == [OperatorEvent::PlanReady] {
-                        refined.events = vec![OperatorEvent::Repairable];
-                    }
-                    refined
-                }
-                Ok(None) => blocked(outcome, planner, error),
-                Err(error) => blocked(outcome, planner, error),
-            };
-            return self.did(outcome);
-        }
-        let tools = self.binding.door.list();
-        match work::step_recovery(&self.session, &tools, now_ms()) {
-            work::StepRecovery::Block(error) if self.may_adjust() => {
-                self.adjust_by_model(error).await
-            }
-            work::StepRecovery::Block(error) => {
-                for &step in self.session.failures.keys() {
-                    let status = StepStatus::Blocked;
-                    outcome.facts.push(SessionFact::StepStands { step, status });
-                }
-                self.did(blocked(outcome, planner, error))
-            }
-            work::StepRecovery::Confirm => {
-                let dangers = self.session.dangers.clone();
-                let (event, facts) = work::plan_follows(&self.session, &dangers, now_ms());
-                self.reopen(&mut outcome);
-                outcome.facts.extend(facts);
-                outcome.events = vec![event];
-                outcome.planner = vec![PlannerEvent::StepAdjusted];
-                self.did(outcome)
-            }
-            work::StepRecovery::Again(pause) => {
-                if self.pause(pause).await? {
-                    return Ok(());
-                }
-                self.reopen(&mut outcome);
-                outcome.events = vec![OperatorEvent::Repairable];
-                outcome.planner = vec![PlannerEvent::StepAdjusted];
-                self.did(outcome)
-            }
-        }
-    }
-
-    /// Lets failed steps be made again.
-    fn reopen(&self, outcome: &mut WorkOutcome) {
-        for &step in self.session.failures.keys() {
-            let status = StepStatus::Pending;
-            outcome.facts.push(SessionFact::StepStands { step, status });
-        }
-    }
-
-    /// Asks the planner for a better plan, while an iteration is left.
-    async fn refined(&self, error: &OperatorError) -> Result<Option<WorkOutcome>, OperatorError> {
-        let Some(plan) = &self.session.plan else { return Ok(None) };
-        if self.session.iteration >= self.session.charter.limits.iterations {
-            return Ok(None);
-        }
-        let rig_failed = work::rig_failed(&self.session);
-        let feedback = PlanFeedback { plan, error, rig_failed: &rig_failed };
-        match self.binding.planner.refine(feedback).await? {
-            Some(draft) => self.planned(self.lowered(&draft)?).map(Some),
-            None => Ok(None),
-        }
-    }
-
-    /// Waits; tells whether the session was cancelled or its time ran out meanwhile.
-    async fn pause(&mut self, pause: Duration) -> Driven<bool> {
-        let end = Instant::now() + pause;
-        loop {
-            self.catch_up()?;
-            if self.session.cancel.is_some() {
-                return Ok(true);
-            }
-            if self.session.time_left_ms(now_ms()) == 0 {
-                let outcome = work::out_of_time(&self.session, SessionWork::Recover);
-                self.did(outcome)?;
-                return Ok(true);
-            }
-            let left = end.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Ok(false);
-            }
-            sleep(left.min(LOOK)).await;
-        }
-    }
-
     /// Makes one call that only reads and belongs to no step.
-    async fn read(&mut self, call: ToolCall) -> Driven<Result<(), OperatorError>> {
+    pub(super) async fn read(&mut self, call: ToolCall) -> Driven<Result<(), OperatorError>> {
         let tools = self.binding.door.list();
         let (risk, limit) = match tools.checked(&call) {
             Ok(tool) if tool.risk(&call.arguments).read_only => {
@@ -633,7 +587,11 @@ impl Driver<'_> {
         let most = self.session.charter.limits.calls;
         let over = spent.saturating_add(u32::try_from(ready.len()).unwrap_or(u32::MAX)) > most;
         let rows: Vec<_> = ready.iter().map(|call| call.row(&self.session)).collect();
-        self.journal.append_all(&rows)?;
+        // What only reads is made again where its rows are lost.
+        match ready.iter().all(|call| call.intent.effect == CutOffEffect::Pure) {
+            true => self.journal.append_lazily(&rows)?,
+            false => self.journal.append_all(&rows)?,
+        }
         self.catch_up()?;
         if over {
             let error = || {
@@ -649,10 +607,23 @@ impl Driver<'_> {
             }
             return Ok(());
         }
+        let tools = self.binding.door.list();
         let mut under_way = JoinSet::new();
         for call in ready {
             let (door, events) = (Arc::clone(&self.binding.door), Arc::clone(&self.binding.events));
-            under_way.spawn(call.made(door, events));
+            let noted = may_change_files(&tools, &call.intent.call);
+            let undo = noted.then(|| Arc::clone(&self.binding.undo));
+            under_way.spawn(async move {
+                let Some(undo) = undo else { return call.made(door, events).await };
+                let intent = call.intent.clone();
+                let noted = undo.note(intent.number).await;
+                let mut outcome = call.made(door, events).await;
+                outcome.facts.extend(match noted {
+                    Ok(()) => changed_by(&*undo, &intent).await,
+                    Err(error) => Some(cannot_undo(&intent, &error)),
+                });
+                outcome
+            });
         }
         let mut looks = interval(LOOK);
         looks.tick().await;
@@ -681,16 +652,38 @@ impl Driver<'_> {
         // What has no outcome now was ended from outside.
         let left: Vec<CallIntent> = self.session.in_flight.values().cloned().collect();
         for intent in left {
-            self.ended_call(cut_off(&intent))?;
+            self.cut_off_call(&intent, false).await?;
         }
         Ok(())
     }
 
     /// Writes the outcome of a call.
     fn ended_call(&mut self, outcome: WorkOutcome) -> Driven<()> {
-        self.journal.append(&SessionEntry::Outcome(outcome))?;
+        let call = outcome.call.and_then(|call| self.session.in_flight.get(&call));
+        let pure = call.is_some_and(|call| call.effect == CutOffEffect::Pure);
+        let row = [SessionEntry::Outcome(outcome)];
+        match pure {
+            true => self.journal.append_lazily(&row)?,
+            false => self.journal.append_all(&row)?,
+        }
         self.catch_up()
     }
+}
+
+/// Returns what a call has changed in files, or that it is not known.
+async fn changed_by(undo: &dyn SessionUndo, intent: &CallIntent) -> Option<SessionFact> {
+    match undo.changed(intent.number).await {
+        Ok(change) => change
+            .map(|change| SessionFact::FilesChanged(ChangedFiles { step: intent.step, ..change })),
+        Err(error) => Some(cannot_undo(intent, &error)),
+    }
+}
+
+fn cannot_undo(intent: &CallIntent, error: &OperatorError) -> SessionFact {
+    let CallIntent { number, call, .. } = intent;
+    let text =
+        format!("what call {number} ({}) changes in files cannot be undone: {error}", call.name);
+    SessionFact::Remark { text }
 }
 
 fn gone(tool: &str) -> OperatorError {

@@ -10,8 +10,8 @@ use crate::context::SessionContext;
 use crate::error::OperatorError;
 use crate::grammar::UserRequest;
 use crate::journal::{
-    BlockReason, CallIntent, Charter, ClarifyingQuestion, PersonRequest, RowHash, SessionEntry,
-    SessionFact, SessionRow, SessionWork, WorkOutcome,
+    BlockReason, CallIntent, ChangedFiles, Charter, ClarifyingQuestion, EarlierImage,
+    PersonRequest, RowHash, SessionEntry, SessionFact, SessionRow, SessionWork, WorkOutcome,
 };
 use crate::machine::{
     ConfirmScope, IllegalOperatorEvent, IllegalPlannerEvent, OperatorEvent, OperatorState,
@@ -130,6 +130,10 @@ pub struct Session {
     pub failed_times: BTreeMap<u32, u32>,
     /// Why the verification failed, while that is to be handled.
     pub unverified: Option<OperatorError>,
+    /// Files that calls have changed, and whether they are as before again.
+    pub changes: Vec<(ChangedFiles, bool)>,
+    /// The images that places had before, as far as records tell; nothing where they do not.
+    pub earlier_images: BTreeMap<String, Option<EarlierImage>>,
     /// What a person should know; may hold hostile text.
     pub remarks: Vec<String>,
     /// Why it ends before its goal.
@@ -192,6 +196,8 @@ impl Session {
             failures: BTreeMap::new(),
             failed_times: BTreeMap::new(),
             unverified: None,
+            changes: Vec::new(),
+            earlier_images: BTreeMap::new(),
             remarks: Vec::new(),
             blocked: None,
             verified: false,
@@ -380,6 +386,28 @@ impl Session {
             }
             SessionFact::SearchPhrased { question } => self.search = Some(question),
             SessionFact::ModelAnswered { lines } => self.model_answer = Some(lines),
+            SessionFact::Degraded { step, call, error } => {
+                let id = step.to_string();
+                self.remarks.push(format!("step {id} was carried out by {}: {error}", call.tool));
+                let steps = self.plan.iter_mut().flat_map(|plan| &mut plan.steps);
+                if let Some(step) = steps.into_iter().find(|step| step.step_id == id) {
+                    step.tool_calls = vec![call];
+                }
+                self.failed_times.remove(&step);
+            }
+            SessionFact::FilesChanged(change) => self.changes.push((change, false)),
+            SessionFact::RolledBack { call, files } => {
+                self.undone(call);
+                let shown = files.iter().take(5).cloned().collect::<Vec<_>>().join(", ");
+                self.remarks.push(format!(
+                    "call {call} failed and had changed {} files, which are as before: {shown}",
+                    files.len()
+                ));
+            }
+            SessionFact::EarlierImage { place, image } => {
+                self.earlier_images.entry(place).or_insert(image);
+            }
+            SessionFact::CaseKept { .. } => {}
             SessionFact::Remark { text } => self.remarks.push(text),
             SessionFact::Blocked { reason } => self.blocked = Some(reason),
             SessionFact::Summary { summary } => self.summary = Some(summary),
@@ -394,6 +422,7 @@ impl Session {
     ) -> Result<(), SessionFoldError> {
         match request {
             PersonRequest::Resume => {}
+            PersonRequest::Undone { call } => self.undone(*call),
             PersonRequest::Answer { answers } => {
                 if self.state == OperatorState::Clarifying {
                     let slots = self.questions.iter().map(|question| question.slot.clone());
@@ -420,6 +449,12 @@ impl Session {
             }
         }
         Ok(())
+    }
+
+    fn undone(&mut self, call: u32) {
+        for (change, undone) in &mut self.changes {
+            *undone |= change.call == call;
+        }
     }
 
     /// Tells whether only a person can carry the session on.
@@ -452,6 +487,12 @@ impl Session {
     pub fn context_result(&self, tool: &str) -> Option<&ToolResult> {
         let of_tool = |record: &&CallRecord| record.step.is_none() && record.call.name == tool;
         self.calls.iter().rev().find(of_tool).and_then(|record| record.result.as_ref().ok())
+    }
+
+    /// Returns the result of the last call of a tool without a step, where it succeeded.
+    pub fn last_read(&self, tool: &str) -> Option<&ToolResult> {
+        let of_tool = |record: &&CallRecord| record.step.is_none() && record.call.name == tool;
+        self.calls.iter().rev().find(of_tool)?.result.as_ref().ok()
     }
 
     /// Returns what the steps of the present plan have come to, as references see it.

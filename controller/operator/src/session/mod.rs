@@ -6,14 +6,19 @@
 mod calls;
 mod drive;
 mod fold;
+mod recover;
 mod thinking;
+mod undo;
 mod work;
 
 pub use drive::{DriveSessionError, SessionBinding, SessionFiles, SessionWatcher, drive};
 pub use fold::{CallRecord, GivenConfirmation, Session, SessionFoldError};
+pub use undo::{NoUndo, SessionUndo};
 pub(crate) use work::exit_code;
 
 #[cfg(test)]
 mod model_tests;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
+#[cfg(test)]
+mod undo_tests;

@@ -13,8 +13,8 @@ use crate::grammar::{NotUnderstood, RequestQuestion, UserRequest, names_call, pa
 use crate::journal::{BlockReason, PlanSource, SessionFact, SessionWork, WorkOutcome};
 use crate::machine::{ConfirmScope, OperatorEvent, PlannerEvent, PlannerState};
 use crate::plan::{
-    BoardNature, DangerousCall, RiskLevel, SessionPlan, SessionStep, StepStatus, VerificationMode,
-    call_danger, confirmation_digest, next_wave,
+    BoardNature, DangerousCall, RiskLevel, SessionPlan, SessionStep, StepStatus, ToolCallTemplate,
+    VerificationMode, call_danger, confirmation_digest, next_wave,
 };
 use crate::retry::{StepRetry, step_retry};
 use crate::tools::{ToolCall, ToolList};
@@ -175,7 +175,9 @@ pub(super) fn danger_of(
         return Ok(None);
     }
     let mut files = Map::new();
-    for name in ["image", "plan"] {
+    // What another server means by its arguments is not known.
+    let of_rig = ["image", "plan"].into_iter().filter(|_| tool.server.is_none());
+    for name in of_rig {
         if let Some(path) = call.arguments.get(name).and_then(Value::as_str) {
             files.insert(path.to_owned(), file(path)?.into());
         }
@@ -231,7 +233,9 @@ pub(super) fn wave_of(session: &Session, tools: &ToolList) -> Vec<SessionStep> {
         let call = step.tool_calls.first()?;
         let tool = tools.find(&call.tool)?;
         let place = call.args.get("place").and_then(Value::as_str).map(str::to_owned);
-        place.filter(|_| !tool.risk(&call.args).read_only)
+        // What two of them change in one folder could not be told apart.
+        let folder = tool.server.as_ref().map(|_| "the folder of the session".to_owned());
+        folder.or(place).filter(|_| !tool.risk(&call.args).read_only)
     };
     let wave = next_wave(&plan.steps, board_of);
     wave.into_iter().filter_map(|at| plan.steps.get(at).cloned()).collect()
@@ -257,6 +261,10 @@ pub(super) fn judged(session: &Session, wave: &[u32]) -> WorkOutcome {
             .filter(|_| session.last_call_of(step).is_none_or(|record| record.result.is_err()));
         match error {
             None => outcome.facts.push(SessionFact::StepStands { step, status: StepStatus::Done }),
+            // It goes on by another call.
+            Some(error) if degraded(session, step, error).is_some() => {
+                first_failure = first_failure.or_else(|| Some((step, error.clone())));
+            }
             Some(error) if optional.contains(&step) => {
                 let text = format!("step {step} was left out: {error}");
                 outcome.facts.push(SessionFact::Remark { text });
@@ -378,8 +386,8 @@ pub(super) fn rig_failed(session: &Session) -> Vec<u32> {
 /// What is done about failed steps.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum StepRecovery {
-    /// They are made again after a pause.
-    Again(Duration),
+    /// They are made again after a pause, some of them by other calls.
+    Again(Duration, Vec<SessionFact>),
     /// Their confirmation has run out: it is asked for again.
     Confirm,
     /// The task ends.
@@ -389,7 +397,16 @@ pub(super) enum StepRecovery {
 /// Decides about the failed steps of a wave: the gravest decides.
 pub(super) fn step_recovery(session: &Session, tools: &ToolList, now_ms: u64) -> StepRecovery {
     let mut pause = Duration::ZERO;
+    let mut facts = Vec::new();
     for (&step, error) in &session.failures {
+        if let Some(call) = degraded(session, step, error) {
+            facts.push(SessionFact::Degraded { step, call, error: error.clone() });
+            continue;
+        }
+        if is_optional(session, step) {
+            // It failed beside one that goes on: it is left out when the wave is judged again.
+            continue;
+        }
         let record = session.last_call_of(step);
         let (reads, repeatable) = record.map_or((false, true), |record| {
             let Some(tool) = tools.find(&record.call.name) else { return (false, false) };
@@ -409,7 +426,32 @@ pub(super) fn step_recovery(session: &Session, tools: &ToolList, now_ms: u64) ->
             StepRetry::Adjust | StepRetry::Stop => return StepRecovery::Block(error.clone()),
         }
     }
-    StepRecovery::Again(pause)
+    StepRecovery::Again(pause, facts)
+}
+
+fn is_optional(session: &Session, step: u32) -> bool {
+    let id = step.to_string();
+    let steps = session.plan.iter().flat_map(|plan| &plan.steps);
+    let mut found = steps.filter(|step| step.step_id == id);
+    found.any(|step| step.tool_calls.iter().all(|call| call.optional))
+}
+
+/// Returns the call by which a failed step goes on, where the service behind its own does not answer: the
+/// runs are searched for the words in place of the knowledge that was learnt from them.
+fn degraded(session: &Session, step: u32, error: &OperatorError) -> Option<ToolCallTemplate> {
+    if !matches!(error.code, OperatorCode::Io | OperatorCode::ToolTimeout) {
+        return None;
+    }
+    let id = step.to_string();
+    let steps = session.plan.iter().flat_map(|plan| &plan.steps);
+    let step = steps.into_iter().find(|step| step.step_id == id)?;
+    let call = step.tool_calls.first().filter(|call| call.tool == "knowledge_search")?;
+    let question = call.args.get("question")?;
+    let mut args = json!({ "question": question });
+    if let Some(limit) = call.args.get("limit") {
+        args["limit"] = limit.clone();
+    }
+    Some(ToolCallTemplate { tool: "runs_search".to_owned(), args, ..call.clone() })
 }
 
 /// Leads the planner to its end.

@@ -143,7 +143,13 @@ fn explained(session: &Session, lines: &mut Vec<String>) {
     known(session, lines);
 }
 
+/// Tells what the lab has learnt; where that does not answer, what runs have printed with the same words.
 fn known(session: &Session, lines: &mut Vec<String>) {
+    for hit in items(result_of(session, "runs_search"), "hits").take(3) {
+        let word = |at: &str| text_of(hit, at).unwrap_or_default();
+        let (run, place, file) = (word("/run"), word("/place"), word("/file"));
+        lines.push(format!("seen in {run} on {place}: {} ({file})", word("/line")));
+    }
     for hit in items(result_of(session, "knowledge_search"), "hits").take(3) {
         let word = |at: &str| text_of(hit, at);
         let (Some(id), Some(title)) = (word("/unit/id"), word("/unit/content/title")) else {

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 pub use self::types::SessionSummary;
 
-use crate::journal::BlockReason;
+use crate::journal::{BlockReason, EarlierImage};
 use crate::plan::{RiskLevel, SessionStep, StepStatus, VerificationMode};
 use crate::session::{CallRecord, Session};
 
@@ -43,6 +43,22 @@ pub fn summarize(session: &Session) -> SessionSummary {
             push_new(&mut summary.undo, step.rollback_hint.clone());
         }
     }
+    let images = session.earlier_images.iter().filter_map(|(place, image)| {
+        let EarlierImage { run, file, sha256 } = image.as_ref()?;
+        Some(format!(
+            "put back the image of the last recorded run on {place} before, {run} (sha256 {sha256:.12}): \
+             jig flash -b {place} {file}"
+        ))
+    });
+    images.for_each(|line| push_new(&mut summary.undo, line));
+    let left = session.changes.iter().filter(|(_, undone)| !undone).map(|(change, _)| change);
+    let (calls, files) = left.fold((0, 0), |(n, files), change| (n + 1, files + change.count));
+    if calls > 0 {
+        let unsure = session.changes.iter().any(|(change, undone)| change.unsure && !undone);
+        let others = if unsure { ", or others since: look at them first" } else { "" };
+        let words = format!("put back {files} files that {calls} calls have changed{others}");
+        push_new(&mut summary.undo, format!("{words}: jig sessions undo SESSION"));
+    }
     if !ran && session.charter.plan_only {
         summary.done.clear();
     }
@@ -53,7 +69,11 @@ pub fn summarize(session: &Session) -> SessionSummary {
     }
     let risk = session.plan.as_ref().map(|plan| plan.risk_level);
     if let Some(level @ (RiskLevel::Medium | RiskLevel::High)) = risk.filter(|_| ran) {
-        summary.risks.push(format!("risk level {level}: boards were changed"));
+        let elsewhere = session.calls.iter().any(|record| {
+            record.step.is_some() && crate::mcp::server_of_tool(&record.call.name).is_some()
+        });
+        let what = if elsewhere { "another server has acted" } else { "boards were changed" };
+        summary.risks.push(format!("risk level {level}: {what}"));
     }
     summary.risks.extend(session.remarks.iter().cloned());
     let reason = session.blocked.as_ref();

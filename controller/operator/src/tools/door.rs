@@ -118,6 +118,13 @@ pub enum RigQuestion {
         /// How many answers at most.
         limit: usize,
     },
+    /// Runs whose records or consoles have the words of a question, the best first.
+    RunsText {
+        /// The question, in words; a line of a log will do.
+        question: String,
+        /// How many answers at most.
+        limit: usize,
+    },
     /// Lines of the audit log, the newest last.
     Audit {
         /// Leaves out what is older, in seconds.

@@ -65,6 +65,7 @@ pub async fn recover(
         images: Vec::new(),
         host: BTreeMap::new(),
         identity: None,
+        asked: None,
     };
     let live = environment.store.begin(new, Arc::new(SystemClock::new()))?;
     observer.began(live.id(), live.dir().path());

@@ -10,7 +10,8 @@ use jig_model::plan::{ActionKind, Plan, PowerOp};
 use jig_model::profile::{BoardProfile, DeployMethod};
 use jig_model::rig_file::{MissingPart, Needed, Place, ResetPart};
 use jig_model::{
-    Cause, ConsoleName, Fault, Note, PlaceName, Purpose, RunEvent, Verdict, VerdictKind,
+    Cause, ConsoleName, Fault, Note, PlaceName, Purpose, RunEvent, SessionTrace, Verdict,
+    VerdictKind,
 };
 use tracing::Instrument as _;
 
@@ -40,6 +41,8 @@ pub struct SessionRequest {
     pub repeat: u32,
     /// How often the rig may be recovered on the way; as the profile says if nothing.
     pub max_recoveries: Option<u32>,
+    /// The session that asks for the run, if one does.
+    pub asked: Option<SessionTrace>,
 }
 
 /// Says why a run could not be made.
@@ -102,7 +105,7 @@ pub async fn run(
     observer: Arc<dyn Observer>,
     cancel: CancelToken,
 ) -> Result<RunRecord, SessionError> {
-    let SessionRequest { plan, image, repeat, max_recoveries } = request;
+    let SessionRequest { plan, image, repeat, max_recoveries, asked } = request;
     check_requirements(&plan, &spec.profile)?;
     check_parts(&plan, &spec)?;
     check_power(&plan, &spec.place)?;
@@ -112,12 +115,15 @@ pub async fn run(
     let read = retried(|| images::read(&plan, given, &spec.profile, &spec.place)).await?;
     let clock = environment.clock.clone().unwrap_or_else(|| Arc::new(SystemClock::new()));
     let live = retried(|| {
-        let new = new_run(&plan, &spec, &read, environment.version);
+        let about = (environment.version, asked.clone());
+        let new = new_run(&plan, &spec, &read, about);
         environment.store.begin(new, Arc::clone(&clock))
     })
     .await?;
     observer.began(live.id(), live.dir().path());
-    let span = tracing::info_span!("run", trace = %live.id());
+    let session_id = asked.as_ref().map(|asked| asked.session.as_str());
+    let trace_id = asked.as_ref().map(|asked| asked.trace_id.as_str());
+    let span = tracing::info_span!("run", trace = %live.id(), session_id, trace_id);
     let images = keep(read, &live).await?;
     let mut driver = RunDriver {
         dut: Dut::new(environment, spec, live, observer, cancel),
@@ -311,7 +317,12 @@ async fn durable(logs: Vec<Syncing>) -> Option<Verdict> {
     Some(Verdict::of(Cause::StorageFailed, summary))
 }
 
-fn new_run(plan: &Plan, spec: &DutSpec<'_>, read: &ReadImages, version: &str) -> NewRun {
+fn new_run(
+    plan: &Plan,
+    spec: &DutSpec<'_>,
+    read: &ReadImages,
+    (version, asked): (&str, Option<SessionTrace>),
+) -> NewRun {
     let images = read.values().map(|read| ImageRecord {
         path: read.image.name.clone(),
         sha256: read.image.sha256.clone(),
@@ -319,6 +330,7 @@ fn new_run(plan: &Plan, spec: &DutSpec<'_>, read: &ReadImages, version: &str) ->
     });
     NewRun {
         identity: None,
+        asked,
         jig_version: version.to_owned(),
         place: Some(spec.place.name.clone()),
         board: Some(spec.profile.id.clone()),

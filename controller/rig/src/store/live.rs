@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jig_model::{BoardId, Identity, PlaceName, RunId, Verdict};
+use jig_model::{BoardId, Identity, PlaceName, RunId, SessionTrace, Verdict};
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 
@@ -49,6 +49,8 @@ pub struct NewRun {
     pub host: BTreeMap<String, String>,
     /// Who asked for it.
     pub identity: Option<Identity>,
+    /// The session that asks for it, if one does.
+    pub asked: Option<SessionTrace>,
 }
 
 /// A run under way: as long as this value lives, its lock is held.
@@ -148,6 +150,7 @@ impl LiveRun {
         record.images = new.images.clone();
         record.host = new.host.clone();
         record.identity = new.identity.clone();
+        record.asked = new.asked.clone();
         let events = EventLog::create(&hidden.events_path(), Arc::clone(clock), began)?;
         let children = ChildLedger::create(&hidden.children_path())?;
         // Not flushed: after a power cut this run is abandoned whatever the record says,

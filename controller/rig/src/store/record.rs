@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use jiff::Timestamp;
-use jig_model::{BoardId, ConsoleName, Identity, PlaceName, Purpose, RunId, Verdict};
+use jig_model::{BoardId, ConsoleName, Identity, PlaceName, Purpose, RunId, SessionTrace, Verdict};
 use serde::{Deserialize, Serialize};
 
 use super::disk::{self, Durability};
@@ -116,6 +116,9 @@ pub struct RunRecord {
     /// Who asked for it. Records of older programs do not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<Identity>,
+    /// The session that asked for it, and its trace; nothing where no session did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<SessionTrace>,
     /// The place it ran on.
     pub place: Option<PlaceName>,
     /// The kind of board.
@@ -157,6 +160,7 @@ impl RunRecord {
             ended: None,
             duration_ms: None,
             identity: None,
+            asked: None,
             place: None,
             board: None,
             plan: None,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use jig_lab::{RigQuery, RigView, look};
+use jig_lab::{RigQuery, RigView, look_again};
 use jig_model::Fault;
 use tokio::runtime::Handle;
 
@@ -18,7 +18,8 @@ pub(super) async fn view(
 ) -> Result<RigView, RequestError> {
     let (host, gate, runtime) = (Arc::clone(host), Arc::clone(gate), Handle::current());
     let seen = tokio::task::spawn_blocking(move || {
-        let seen = runtime.block_on(look(&gate.config(), &query));
+        let reader = host.catalogue.reader();
+        let seen = runtime.block_on(look_again(reader, &gate.config(), &query));
         let seen = seen.map_err(|error| RequestError::of_refusal((host.refuse)(error)))?;
         gate.filtered(seen)
     });

@@ -168,6 +168,17 @@ pub(super) struct Knowledge {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+pub(super) struct RunsSearch {
+    /// The words; a line of a log will do.
+    #[schemars(length(min = 1, max = 4096))]
+    question: String,
+    /// How many answers at most; 5 if left out.
+    #[schemars(range(min = 1, max = 20))]
+    limit: Option<u32>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Audit {
     /// Leaves out what is older than this, in seconds.
     #[schemars(range(min = 1, max = 31_536_000))]
@@ -246,6 +257,10 @@ asks! {
     Knowledge => |of| question(RigQuestion::Knowledge {
         question: of.question,
         board: of.board,
+        limit: count(of.limit, ANSWERS),
+    });
+    RunsSearch => |of| question(RigQuestion::RunsText {
+        question: of.question,
         limit: count(of.limit, ANSWERS),
     });
     Audit => |of| question(RigQuestion::Audit {

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use jig_model::access::AccessRight;
 use jig_model::command::{
-    Command, CommandEvent, ConsoleLogItem, ConsoleLogSource, EventSink, Reply,
+    Command, CommandEvent, ConsoleLogItem, ConsoleLogSource, EventSink, Reply, RunCommand,
+    TestCommand,
 };
 use jig_model::protocol::BoxFuture;
-use jig_model::{RunEvent, RunId, Verdict, VerdictKind};
+use jig_model::{RunEvent, RunId, SessionTrace, Verdict, VerdictKind};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -62,6 +63,8 @@ pub struct RigToolDoor {
     calls: Arc<dyn RigCalls>,
     policy: ToolPolicy,
     list: ToolList,
+    /// The session whose calls are carried out, for the records of their runs.
+    asked: Option<SessionTrace>,
 }
 
 impl RigToolDoor {
@@ -69,7 +72,13 @@ impl RigToolDoor {
     pub fn new(calls: Arc<dyn RigCalls>, policy: ToolPolicy) -> Self {
         let all = rig_tools();
         let list = all.iter().filter(|tool| policy.allows(tool.risk.right)).cloned().collect();
-        Self { list, calls, policy }
+        Self { list, calls, policy, asked: None }
+    }
+
+    /// Names the session whose calls are carried out: it is kept in the records of their runs.
+    #[must_use]
+    pub fn asked_in(self, asked: SessionTrace) -> Self {
+        Self { asked: Some(asked), ..self }
     }
 
     async fn carry_out(
@@ -93,7 +102,12 @@ impl RigToolDoor {
                 let data = asked.map_err(|_| too_slow(&call.name, limit).untouched())??;
                 Ok(bound(told(&question, data)))
             }
-            RigRequest::Command { command, input } => {
+            RigRequest::Command { mut command, input } => {
+                if let Command::Run(RunCommand { options, .. })
+                | Command::Test(TestCommand { options, .. }) = &mut *command
+                {
+                    options.asked.clone_from(&self.asked);
+                }
                 let right = command.access_right();
                 if !self.policy.allows(right) {
                     return Err(self.policy.refused(&call.name, right));

@@ -189,6 +189,13 @@ const RIG_TOOLS: &[RigTool] = &[
         READ_S,
         "Searches what the lab has learnt: causes and remedies of failures seen before.",
     ),
+    row::<ask::RunsSearch>(
+        "runs_search",
+        LOOK,
+        READ_S,
+        "Searches records and consoles of the newest runs for words: run, place, verdict, line, byte range. \
+         Use it where knowledge_search does not answer, or for words that no failure has.",
+    ),
     row::<ask::Audit>(
         "audit",
         LOOK,

@@ -124,6 +124,7 @@ fn samples() -> Vec<(&'static str, Value)> {
         ("runs_compare", json!({ "before": "2026", "after": "last" })),
         ("explain", json!({ "run": "last" })),
         ("knowledge_search", json!({ "question": "hard fault", "board": "b", "limit": 2 })),
+        ("runs_search", json!({ "question": "hard fault", "limit": 2 })),
         ("audit", json!({ "since_s": 60, "limit": 5 })),
         ("recovery_steps", json!({ "place": "bench-1" })),
         ("power_status", json!({ "place": "bench-1" })),

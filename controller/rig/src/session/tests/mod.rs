@@ -47,7 +47,13 @@ async fn made(
         outlet: None,
         canary: None,
     };
-    let request = SessionRequest { plan: parse(text), image: None, repeat, max_recoveries: None };
+    let request = SessionRequest {
+        plan: parse(text),
+        image: None,
+        repeat,
+        max_recoveries: None,
+        asked: None,
+    };
     let store = RunStore::new(root.path());
     let host = |_: Arc<dyn ProcessLedger>| Box::new(fake::Bench::new(vec![])) as Box<dyn Host>;
     let environment = RunEnvironment {

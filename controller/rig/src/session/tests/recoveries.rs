@@ -186,7 +186,8 @@ impl Case {
     pub(super) async fn made(self) -> RunRecord {
         let cancel = self.cancel.clone();
         let (repeat, max_recoveries) = (self.repeat, Some(self.max_recoveries));
-        let request = SessionRequest { plan: test_plan(), image: None, repeat, max_recoveries };
+        let request =
+            SessionRequest { plan: test_plan(), image: None, repeat, max_recoveries, asked: None };
         self.with(|spec, environment, seen| {
             Box::pin(async move { run(spec, request, environment, seen, cancel).await.unwrap() })
         })

@@ -42,6 +42,7 @@ fn new_run() -> NewRun {
             build_id: None,
         }],
         host: [("kernel".to_owned(), "6.1".to_owned())].into(),
+        asked: None,
     }
 }
 
