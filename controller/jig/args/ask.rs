@@ -37,6 +37,9 @@ pub(crate) struct AskArgs {
     /// Longest time of all work of the session [default: 10m, or as agents.toml says]
     #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "resume")]
     pub(crate) session_timeout: Option<Duration>,
+    /// Model of agents.toml that plans it, also what the grammar understands; none: ask no model
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["plan", "resume"])]
+    pub(crate) model: Option<String>,
     /// List the forms of requests that are understood
     #[arg(long, conflicts_with_all = ["words", "plan", "resume"])]
     pub(crate) forms: bool,

@@ -2,6 +2,7 @@
 //!
 //! Looks and asks; changes nothing. Every finding that is not fine comes with what to type.
 
+mod agents;
 mod host;
 mod lab;
 mod place;
@@ -108,6 +109,7 @@ pub(crate) fn doctor(common: &Common, screen: &Screen, args: &DoctorArgs) -> Res
     }
     findings.extend(host::system());
     findings.extend(repair::look());
+    findings.extend(agents::look(common));
     progress.clear();
     Ok(report(screen, &findings))
 }

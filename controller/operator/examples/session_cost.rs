@@ -81,6 +81,7 @@ async fn main() {
         trace_id: "t".to_owned(),
         limits: SessionLimits::default(),
         folder: ".".to_owned(),
+        model: None,
     };
     let transitions =
         Arc::new(Transitions(Mutex::new((OperatorState::Idle, Instant::now(), Vec::new()))));
@@ -88,6 +89,7 @@ async fn main() {
         door: Arc::new(Instantly),
         events: Arc::new(Instantly),
         planner: Arc::new(WordsPlanner),
+        model: None,
         files: Arc::new(Instantly),
         now: jiff::Timestamp::now,
         watcher: Arc::clone(&transitions) as _,

@@ -11,12 +11,20 @@
 //! iterations = 3
 //! confirm_s = 600        # how long a confirmation may be given, and holds
 //! calls = 200
+//! tokens = 200000        # of all models, questions and answers
+//! [planner]
+//! model = "local"        # needed where there are several
+//! first = false          # true: it also plans what the grammar understands
+//! search = false         # true: it phrases a question to what the lab knows where the request finds nothing
 //! [model.local]
 //! url = "http://127.0.0.1:8080/v1"
+//! dialect = "openai"     # or anthropic
 //! name = "a-model"
-//! key_env = "LOCAL_MODEL_KEY"
+//! key_env = "LOCAL_MODEL_KEY"   # or key_file = "key.txt", relative to this file
 //! max_context_tokens = 8000
 //! max_output_tokens = 4096
+//! temperature = 0.1      # the endpoint's own if left out
+//! timeout_s = 60         # an answer
 //! [mcp.scope]
 //! command = ["scope-mcp", "--stdio"]
 //! ```
@@ -24,11 +32,14 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use jig_agents::HttpDialect;
+use jig_model::document::did_you_mean;
+use jig_model::power::WebAddress;
 use jig_model::{Problem, Problems};
 use serde::Deserialize;
 use toml::Spanned;
 
-use crate::journal::SessionLimits;
+use crate::journal::{CharterModel, SessionLimits};
 
 /// The newest version that this program knows.
 const VERSION: u32 = 1;
@@ -43,16 +54,21 @@ pub struct AgentsFile {
     pub limits: SessionLimits,
     /// Endpoints of models, by their names.
     pub models: BTreeMap<String, ModelEndpoint>,
+    /// The model that plans where nothing else is said.
+    pub planner: Option<CharterModel>,
     /// Tables of other servers of tools, by their names, as they were written.
     pub mcp: BTreeMap<String, toml::Table>,
 }
 
 /// An endpoint of a model.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelEndpoint {
     /// Its address.
     pub url: String,
+    /// What it speaks.
+    #[serde(default)]
+    dialect: RawDialect,
     /// The model.
     pub name: String,
     /// The variable of the environment that holds the key.
@@ -67,6 +83,60 @@ pub struct ModelEndpoint {
     /// Most tokens of an answer.
     #[serde(default = "output_tokens")]
     pub max_output_tokens: u32,
+    /// Temperature; the endpoint's own where there is none.
+    #[serde(default)]
+    pub temperature: Option<f64>,
+    /// How long an answer may take, in seconds; as the role says if not said.
+    #[serde(default)]
+    pub timeout_s: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum RawDialect {
+    #[default]
+    OpenAi,
+    Anthropic,
+}
+
+impl ModelEndpoint {
+    /// Returns what it speaks.
+    pub fn dialect(&self) -> HttpDialect {
+        match self.dialect {
+            RawDialect::OpenAi => HttpDialect::OpenAi,
+            RawDialect::Anthropic => HttpDialect::Anthropic,
+        }
+    }
+
+    /// Lists what is wrong with it, and the fix.
+    fn problems(&self, name: &str) -> Vec<(&'static str, String, String)> {
+        let mut found = Vec::new();
+        if self.key_env.is_some() && self.key_file.is_some() {
+            let words = format!("model.{name} names its key twice");
+            found.push(("agents::key", words, "give key_env or key_file".to_owned()));
+        }
+        if let Err(error) = self.url.parse::<WebAddress>() {
+            let words = format!("model.{name}.url: {error}");
+            found.push(("agents::url", words, "begin it with http:// or https://".to_owned()));
+        }
+        let counts = [
+            ("max_context_tokens", u64::from(self.max_context_tokens), 2000, 2_000_000),
+            ("max_output_tokens", u64::from(self.max_output_tokens), 1, 1_000_000),
+            ("timeout_s", self.timeout_s.unwrap_or(1), 1, DAY),
+        ];
+        for (key, value, least, most) in counts {
+            if !(least..=most).contains(&value) {
+                let words = format!("model.{name}.{key} is {value}");
+                let help = format!("give a number from {least} to {most}");
+                found.push(("agents::bounds", words, help));
+            }
+        }
+        if self.temperature.is_some_and(|value| !(0.0..=2.0).contains(&value)) {
+            let words = format!("model.{name}.temperature is out of range");
+            found.push(("agents::bounds", words, "give a number from 0 to 2".to_owned()));
+        }
+        found
+    }
 }
 
 fn context_tokens() -> u32 {
@@ -84,9 +154,21 @@ struct RawAgentsFile {
     #[serde(default)]
     session: RawSessionLimits,
     #[serde(default)]
+    planner: Option<Spanned<RawPlanner>>,
+    #[serde(default)]
     model: BTreeMap<String, Spanned<ModelEndpoint>>,
     #[serde(default)]
     mcp: BTreeMap<String, toml::Table>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawPlanner {
+    model: Option<String>,
+    #[serde(default)]
+    first: bool,
+    #[serde(default)]
+    search: bool,
 }
 
 #[derive(Default, Deserialize)]
@@ -97,6 +179,7 @@ struct RawSessionLimits {
     iterations: Option<Spanned<u64>>,
     confirm_s: Option<Spanned<u64>>,
     calls: Option<Spanned<u64>>,
+    tokens: Option<Spanned<u64>>,
 }
 
 /// A day in seconds: what takes longer is no step of a session.
@@ -151,36 +234,59 @@ impl AgentsFile {
             }
             found
         };
-        let RawSessionLimits { step_s, session_s, iterations, confirm_s, calls } = raw.session;
+        let RawSessionLimits { step_s, session_s, iterations, confirm_s, calls, tokens } =
+            raw.session;
         let limits = SessionLimits {
             step_s: bounded("step_s", step_s, usual.step_s, DAY),
             session_s: bounded("session_s", session_s, usual.session_s, DAY),
             iterations: narrow(bounded("iterations", iterations, usual.iterations.into(), 20)),
             confirm_s: bounded("confirm_s", confirm_s, usual.confirm_s, DAY),
             calls: narrow(bounded("calls", calls, usual.calls.into(), 10_000)),
+            tokens: bounded("tokens", tokens, usual.tokens, 1_000_000_000),
         };
         let mut models = BTreeMap::new();
         for (name, endpoint) in raw.model {
             let span = Some(endpoint.span());
             let model = endpoint.into_inner();
-            if model.key_env.is_some() && model.key_file.is_some() {
-                let words = format!("model.{name} names its key twice");
-                let help = "give key_env or key_file";
-                problems.push(problem("agents::key", words, span.clone(), help));
-            }
-            if !(model.url.starts_with("http://") || model.url.starts_with("https://")) {
-                let words = format!("model.{name}.url is no address of a web server");
-                let help = "begin it with http:// or https://";
-                problems.push(problem("agents::url", words, span, help));
+            for (check, words, help) in model.problems(&name) {
+                problems.push(problem(check, words, span.clone(), &help));
             }
             models.insert(name, model);
         }
+        let planner = planner(raw.planner, &models, &mut problems);
         if problems.is_empty() {
-            return Ok(Self { limits, models, mcp: raw.mcp });
+            return Ok(Self { limits, models, planner, mcp: raw.mcp });
         }
         problems.sort_by_key(|problem| problem.span.as_ref().map(|span| span.start));
         refused(problems)
     }
+}
+
+/// Finds the model that plans: the one that is named, else the only one.
+fn planner(
+    raw: Option<Spanned<RawPlanner>>,
+    models: &BTreeMap<String, ModelEndpoint>,
+    problems: &mut Vec<Problem>,
+) -> Option<CharterModel> {
+    let span = raw.as_ref().map(Spanned::span);
+    let RawPlanner { model, first, search } = raw.map(Spanned::into_inner).unwrap_or_default();
+    let name = match model {
+        Some(name) if models.contains_key(&name) => name,
+        Some(name) => {
+            let words = format!("planner.model names {name:?}, and there is no such model");
+            let help = did_you_mean(&name, models.keys().map(String::as_str));
+            problems.push(problem("agents::planner", words, span, &help));
+            return None;
+        }
+        None if models.len() > 1 => {
+            let words = format!("there are {} models, and no planner.model", models.len());
+            let help = "name the one that plans: [planner] model = \"NAME\"";
+            problems.push(problem("agents::planner", words, span, help));
+            return None;
+        }
+        None => models.keys().next()?.clone(),
+    };
+    Some(CharterModel { name, first, search })
 }
 
 fn narrow(value: u64) -> u32 {
@@ -201,6 +307,27 @@ mod tests {
         let problems = AgentsFile::parse("agents.toml", text).unwrap_err();
         let lines: Vec<_> = problems.located().iter().filter_map(|problem| problem.line).collect();
         assert_eq!(lines, [1, 3, 4, 5, 5], "{problems:?}");
+        let one = "version = 1\n[model.a]\nurl = \"http://localhost:8080/v1\"\nname = \"x\"\n";
+        let file = AgentsFile::parse("agents.toml", one).unwrap();
+        assert_eq!(
+            file.planner,
+            Some(CharterModel { name: "a".to_owned(), first: false, search: false })
+        );
+        assert_eq!(file.models["a"].dialect(), HttpDialect::OpenAi);
+        let two =
+            format!("{one}[model.b]\nurl = \"https://b\"\nname = \"x\"\ndialect = \"anthropic\"\n");
+        let problems = AgentsFile::parse("agents.toml", &two).unwrap_err();
+        assert!(problems.list[0].message.contains("there are 2 models"), "{problems:?}");
+        let named = format!("{two}[planner]\nmodel = \"b\"\nfirst = true\n");
+        let file = AgentsFile::parse("agents.toml", &named).unwrap();
+        assert_eq!(
+            file.planner,
+            Some(CharterModel { name: "b".to_owned(), first: true, search: false })
+        );
+        assert_eq!(file.models["b"].dialect(), HttpDialect::Anthropic);
+        let absent = named.replace("model = \"b\"", "model = \"c\"");
+        let problems = AgentsFile::parse("agents.toml", &absent).unwrap_err();
+        assert_eq!(problems.located()[0].line, Some(9), "{problems:?}");
         let typo =
             AgentsFile::parse("agents.toml", "version = 1\n[session]\nstep = 5").unwrap_err();
         assert_eq!(typo.located()[0].line, Some(3));

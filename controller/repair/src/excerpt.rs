@@ -1,5 +1,7 @@
 //! Short quotes of hostile output for messages: bounded, on few lines, without control characters.
 
+pub(crate) use jig_agents::beginning;
+
 /// Most characters of a quote.
 const MAX_CHARS: usize = 600;
 
@@ -68,12 +70,6 @@ pub(crate) fn last_lines(output: &[u8]) -> String {
     plain.chars().skip(skip).collect()
 }
 
-/// Quotes the beginning of a text on one line.
-pub(crate) fn beginning(text: &str) -> String {
-    let words = text.trim_start().chars().map(|c| if c.is_control() { ' ' } else { c });
-    words.take(MAX_CHARS / 3).collect::<String>().trim_end().to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -111,11 +107,5 @@ mod tests {
         assert!(build_failure(many.as_bytes()).contains(" / and 42 more errors; "));
         assert_eq!(build_failure(b"make: *** no rule\n"), "make: *** no rule");
         assert_eq!(first_error(b"make: *** no rule\n"), None);
-    }
-
-    #[test]
-    fn the_beginning_is_one_line() {
-        assert_eq!(beginning("\n a\nb\t"), "a b");
-        assert_eq!(beginning(&"x".repeat(1 << 20)).len(), MAX_CHARS / 3);
     }
 }

@@ -3,7 +3,8 @@
 //! **Invariant: nothing in this crate touches a board or starts a program.** Steps ask for both by
 //! protocols ([`rig::RigDoor`], [`jig_model::program::Programs`]). The state machine, the fold, the
 //! convergence rules and the analysis are pure functions: no I/O, no clock. All files lie in the
-//! folder of the run. Of the workspace it imports `jig-model` alone.
+//! folder of the run. Of the workspace it imports `jig-model` and
+//! `jig-agents` alone.
 
 pub mod agents;
 pub mod analysis;

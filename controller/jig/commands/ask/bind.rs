@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jig_model::command::{CommandEvent, EventSink};
@@ -122,13 +122,18 @@ impl EventSink for SilentTools {
     fn event(&self, _: CommandEvent) {}
 }
 
-/// Reads `agents.toml` beside the rig file, or of this folder; what is not there says nothing.
-pub(crate) fn agents_file(common: &Common) -> Result<AgentsFile, Failure> {
+/// Returns where `agents.toml` is looked for: beside the rig file, else in this folder.
+pub(super) fn agents_path(common: &Common) -> PathBuf {
     let beside = match &common.rig {
         Some(RigName::File(file)) => file.parent().unwrap_or(Path::new("")).to_owned(),
         _ => Path::new("").to_owned(),
     };
-    let path = beside.join("agents.toml");
+    beside.join("agents.toml")
+}
+
+/// Reads `agents.toml` beside the rig file, or of this folder; what is not there says nothing.
+pub(crate) fn agents_file(common: &Common) -> Result<AgentsFile, Failure> {
+    let path = agents_path(common);
     let file = match File::open(&path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(AgentsFile::default()),

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jig_model::access::AccessRight;
+use jig_model::redact::Redactor;
 use jig_model::{Fault, SessionTrace, exit};
+use jig_operator::config::AgentsFile;
 use jig_operator::journal::{PersonRequest, SessionEntry, SessionJournal, SessionLock};
 use jig_operator::machine::OperatorState;
 use jig_operator::mcp::ToolDoors;
@@ -16,8 +18,9 @@ use jig_operator::tools::{RigToolDoor, ToolPolicy};
 
 use tokio::task::spawn_blocking;
 
-use super::bind::{FolderFiles, RowWatcher, SilentTools};
-use super::folders::{journal_failure, lock, open, redactor};
+use super::bind::{FolderFiles, RowWatcher, SilentTools, agents_file};
+use super::folders::{journal_failure, lock, open, open_with};
+use super::models::{SessionModel, session_model};
 use super::others;
 use super::person::answered;
 use super::remember::HostMemory;
@@ -108,8 +111,13 @@ pub(super) fn drive(
     mut told: u64,
 ) -> Result<u8, Failure> {
     let held = lock(folder)?;
-    let (mut journal, mut session, _) = open(folder)?;
+    let (_, mut session, _) = open(folder)?;
     let sessions = folder.parent().unwrap_or(Path::new("."));
+    let SessionModel { model, redactor } = match session.charter.model.as_ref() {
+        None => session_model(common, &AgentsFile::default(), None, sessions),
+        wanted => session_model(common, &agents_file(common)?, wanted, sessions),
+    };
+    let mut journal = open_with(folder, redactor.clone())?;
     let root = session.charter.folder.clone();
     // What a plan may do is confirmed by the person who asks; what reaches the rig's host is not planned.
     let rights = [AccessRight::See, AccessRight::Use, AccessRight::Flash, AccessRight::Power];
@@ -129,6 +137,7 @@ pub(super) fn drive(
             door: Arc::new(ToolDoors::new(vec![Arc::new(door), Arc::clone(&servers) as _])),
             events: Arc::new(SilentTools),
             planner: Arc::new(WordsPlanner),
+            model: model.clone(),
             files: Arc::new(FolderFiles(Arc::clone(&calls))),
             now: jiff::Timestamp::now,
             watcher: Arc::new(watcher),
@@ -136,7 +145,8 @@ pub(super) fn drive(
             memory: Arc::new(HostMemory::of(common, sessions, name)),
         };
         let learn = others::learnt(&servers, &session, screen);
-        session = driven(&mut journal, &held, &binding, &calls, (folder, learn))?;
+        let about = (folder, redactor.clone(), learn);
+        session = driven(&mut journal, &held, &binding, &calls, about)?;
         if session.ended {
             break;
         }
@@ -177,9 +187,9 @@ fn driven(
     held: &SessionLock,
     binding: &SessionBinding,
     calls: &LabCalls,
-    (folder, learn): (&Path, impl Future<Output = ()>),
+    (folder, redactor, learn): (&Path, Redactor, impl Future<Output = ()>),
 ) -> Result<Session, Failure> {
-    let mut asking = SessionJournal::open(folder, redactor()).map_err(journal_failure)?;
+    let mut asking = open_with(folder, redactor)?;
     until_signalled(async |cancel| {
         let stop = async {
             while !cancel.is_cancelled() {

@@ -28,15 +28,19 @@ pub(super) fn unusable(path: &Path, error: &io::Error) -> Failure {
 
 /// Removes from rows what secret variables of this process hold.
 pub(super) fn redactor() -> Redactor {
+    Redactor::new(secret_variables())
+}
+
+/// Lists the variables of this process that hold secrets, by their names.
+pub(super) fn secret_variables() -> impl Iterator<Item = (String, String)> {
     let secret = |name: &str| {
         let name = name.to_ascii_uppercase();
         ["KEY", "TOKEN", "SECRET", "PASSWORD"].iter().any(|word| name.contains(word))
     };
-    let variables = std::env::vars_os().filter_map(|(name, value)| {
+    std::env::vars_os().filter_map(move |(name, value)| {
         let (name, value) = (name.into_string().ok()?, value.into_string().ok()?);
         secret(&name).then_some((name, value))
-    });
-    Redactor::new(variables)
+    })
 }
 
 /// Makes the folder of a new session; its name sorts by the time.
@@ -95,10 +99,15 @@ pub(super) fn find(common: &Common, wanted: &str) -> Result<(String, PathBuf), F
 
 /// Opens the journal of a session and folds it.
 pub(super) fn open(folder: &Path) -> Result<(SessionJournal, Session, Vec<SessionRow>), Failure> {
-    let journal = SessionJournal::open(folder, redactor()).map_err(journal_failure)?;
+    let journal = open_with(folder, redactor())?;
     let rows = journal.rows().map_err(journal_failure)?;
     let session = Session::of(&rows).map_err(|error| Failure::of(Fault::Lab, &error))?;
     Ok((journal, session, rows))
+}
+
+/// Opens the journal of a session, to write rows without what a redactor knows.
+pub(super) fn open_with(folder: &Path, redactor: Redactor) -> Result<SessionJournal, Failure> {
+    SessionJournal::open(folder, redactor).map_err(journal_failure)
 }
 
 /// Takes the right to drive a session.

@@ -4,6 +4,7 @@ mod bind;
 mod drive;
 mod folders;
 mod instructions;
+mod models;
 mod others;
 mod person;
 mod remember;
@@ -16,13 +17,15 @@ use std::io::Read as _;
 use std::path::Path;
 
 use jig_model::{Fault, exit};
+use jig_operator::config::AgentsFile;
 use jig_operator::grammar::FORMS;
 use jig_operator::journal::{Charter, PlanSource, SessionJournal, SessionLimits};
 use jig_operator::plan::{MAX_DRAFT, read_draft};
 use serde_json::json;
 
 pub(crate) use self::bind::agents_file;
-use self::folders::{find, make, redactor, root, unusable};
+use self::folders::{find, make, root, unusable};
+pub(crate) use self::models::{KeyProblem, model_keys};
 pub(crate) use self::sessions::sessions;
 use crate::args::{AskArgs, Common};
 use crate::failure::Failure;
@@ -52,6 +55,9 @@ pub(crate) fn ask(common: &Common, screen: &Screen, args: AskArgs) -> Result<u8,
         PlanSource::Draft { draft } if text.is_empty() => draft.plan_summary.clone(),
         _ => text,
     };
+    let agents = agents_file(common)?;
+    let words = matches!(source, PlanSource::Words);
+    let model = models::chosen(&agents, args.model.as_deref())?.filter(|_| words);
     let root = root(common)?;
     let (name, folder) = make(&root)?;
     let here = std::env::current_dir().map_err(|error| unusable(Path::new("."), &error))?;
@@ -61,10 +67,12 @@ pub(crate) fn ask(common: &Common, screen: &Screen, args: AskArgs) -> Result<u8,
         confirmed: args.yes.map(Into::into),
         plan_only: args.plan_only,
         trace_id: trace_id(&folder),
-        limits: limits(common, &args)?,
+        limits: limits(&agents, &args),
         folder: here.display().to_string(),
+        model,
     };
-    let begun = SessionJournal::begin(&folder, charter, redactor());
+    let redactor = models::session_model(common, &agents, charter.model.as_ref(), &root).redactor;
+    let begun = SessionJournal::begin(&folder, charter, redactor);
     drop(begun.map_err(folders::journal_failure)?);
     drive::drive(common, screen, (&name, &folder), 0)
 }
@@ -78,12 +86,12 @@ fn trace_id(folder: &Path) -> String {
 }
 
 /// Reads the limits of sessions: of the command line, else of `agents.toml`, else as documented.
-fn limits(common: &Common, args: &AskArgs) -> Result<SessionLimits, Failure> {
-    let mut limits = agents_file(common)?.limits;
+fn limits(agents: &AgentsFile, args: &AskArgs) -> SessionLimits {
+    let mut limits = agents.limits;
     let seconds = |time: std::time::Duration| time.as_secs().max(1);
     limits.step_s = args.step_timeout.map_or(limits.step_s, seconds);
     limits.session_s = args.session_timeout.map_or(limits.session_s, seconds);
-    Ok(limits)
+    limits
 }
 
 fn plan_text(path: &Path) -> Result<String, Failure> {

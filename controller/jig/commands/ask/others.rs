@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use jig_model::Fault;
-use jig_operator::journal::PlanSource;
+use jig_operator::grammar::parse;
+use jig_operator::journal::{CharterModel, PlanSource};
 use jig_operator::mcp::{McpToolDoor, server_of_tool};
 use jig_operator::session::Session;
 
@@ -18,8 +19,15 @@ pub(super) fn bound(common: &Common) -> Result<McpToolDoor, Failure> {
     other_servers("agents.toml", agents_file(common)?.mcp)
 }
 
+/// Tells whether a model plans a session: it may use the tools of every server.
+fn plans_by_model(session: &Session) -> bool {
+    let words = matches!(session.charter.source, PlanSource::Words) && session.request.is_none();
+    let may = |model: &CharterModel| model.first || parse(&session.charter.text).is_err();
+    words && session.charter.model.as_ref().is_some_and(may)
+}
+
 /// Names the servers whose tools the plan of a session names. The grammar plans with tools of the rig alone,
-/// so that a request in words starts no server.
+/// so that a request in words that it understands starts no server.
 pub(super) fn named_by(session: &Session) -> BTreeSet<String> {
     let drafted = match &session.charter.source {
         PlanSource::Draft { draft } => Some(draft),
@@ -38,11 +46,11 @@ pub(super) fn named_by(session: &Session) -> BTreeSet<String> {
 /// Starts the servers that a session needs and learns their tools. One that fails is told and hides no
 /// other: a plan that names its tools is refused where it is lowered.
 pub(super) async fn learnt(door: &McpToolDoor, session: &Session, screen: &Screen) {
-    let names = named_by(session);
-    if names.is_empty() {
+    let (names, all) = (named_by(session), plans_by_model(session));
+    if names.is_empty() && !all {
         return;
     }
-    let failed = door.learn_of(|name| names.contains(name)).await;
+    let failed = door.learn_of(|name| all || names.contains(name)).await;
     for error in failed.into_values() {
         let failure = Failure::new(Fault::Lab, one_line(&error.to_string()));
         screen.failure_beside(&failure.help(one_line(&error.next)));

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use crate::render::{Screen, one_line};
 
 /// Returns a session as a document: `{"session","state","planner","request","questions","waits","plan",
-/// "draft","summary","exit_code"}`. `draft` is the plan in the form that `--plan` reads.
+/// "model","draft","summary","exit_code"}`. `model` is `{"name","tokens"}` where one plans. `draft` is the plan
+/// in the form that `--plan` reads.
 pub(super) fn document(name: &str, session: &Session) -> Value {
     let waits = session.waits.as_ref().map(|waits| {
         json!({
@@ -18,6 +19,8 @@ pub(super) fn document(name: &str, session: &Session) -> Value {
             "calls": session.dangers,
         })
     });
+    let model = session.charter.model.as_ref().filter(|_| session.by_model());
+    let model = model.map(|model| json!({ "name": model.name, "tokens": session.tokens_used }));
     let exit_code = session.summary.as_ref().map(|summary| summary.exit_code);
     json!({
         "session": name,
@@ -27,34 +30,10 @@ pub(super) fn document(name: &str, session: &Session) -> Value {
         "questions": session.questions,
         "waits": waits,
         "plan": session.plan,
-        "draft": session.plan.as_ref().map(drafted),
+        "model": model,
+        "draft": session.plan.as_ref().map(SessionPlan::drafted),
         "summary": session.summary.as_ref().map(|summary| named(summary, name)),
         "exit_code": exit_code,
-    })
-}
-
-/// Returns a plan in the form that a planner writes.
-fn drafted(plan: &SessionPlan) -> Value {
-    let steps = plan.steps.iter().filter_map(|step| {
-        let call = step.tool_calls.first()?;
-        let number = |id: &String| id.parse::<u32>().ok();
-        let mut drafted = json!({
-            "step_id": number(&step.step_id),
-            "name": step.title,
-            "skill_name": call.tool,
-            "params": call.args,
-            "expected_output": step.intent,
-            "dependencies": call.after.iter().filter_map(number).collect::<Vec<_>>(),
-        });
-        if call.optional {
-            drafted["optional"] = true.into();
-        }
-        Some(drafted)
-    });
-    json!({
-        "plan_summary": plan.goal,
-        "steps": steps.collect::<Vec<_>>(),
-        "verification": plan.verification,
     })
 }
 

@@ -13,6 +13,7 @@
 
 mod forms;
 mod lex;
+mod named;
 mod parse;
 mod questions;
 mod request;
@@ -20,6 +21,7 @@ mod vocabulary;
 mod when;
 
 pub use forms::{FORMS, RequestForm, nearest_forms};
+pub use named::names_call;
 pub use parse::{NotUnderstood, parse};
 pub use request::{
     ActionVerb, Amount, PowerWord, RequestAction, RequestQuestion, RunName, TargetWord, UserRequest,

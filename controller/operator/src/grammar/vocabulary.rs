@@ -137,6 +137,55 @@ const NO_NAMES: &[&str] = &[
     "instructions",
 ];
 
+/// Words that turn a sentence around, or make it depend on something.
+const NEGATIONS: &[&str] = &[
+    "not",
+    "no",
+    "never",
+    "none",
+    "nothing",
+    "don't",
+    "dont",
+    "doesn't",
+    "without",
+    "except",
+    "but",
+    "unless",
+    "if",
+    "when",
+    "while",
+    "until",
+    "before",
+    "after",
+    "instead",
+    "or",
+    "nor",
+    "neither",
+    "cannot",
+    "can't",
+    "cant",
+    "won't",
+    "wont",
+    "shouldn't",
+    "stop",
+    "avoid",
+    "skip",
+    "ignore",
+    "forget",
+    "only",
+    "who",
+    "what",
+    "why",
+    "how",
+    "which",
+    "where",
+];
+
+/// Tells whether a word turns a sentence around, makes it depend on something, or makes it a question.
+pub(super) fn turns(token: &Token) -> bool {
+    token.is(NEGATIONS)
+}
+
 /// Tells whether a word names a board. A number in front of "times" does not.
 pub(super) fn names(rest: &[Token], at: usize) -> bool {
     let Some(token) = rest.get(at) else { return false };

@@ -1,5 +1,6 @@
 //! What a row of the journal says.
 
+use jig_agents::roles::AgentRole;
 use serde::{Deserialize, Serialize};
 
 use crate::context::SessionContext;
@@ -44,6 +45,22 @@ pub struct Charter {
     pub limits: SessionLimits,
     /// The folder that files are named relative to.
     pub folder: String,
+    /// The model that may plan it; none is asked if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<CharterModel>,
+}
+
+/// The model of a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CharterModel {
+    /// Its name in `agents.toml`.
+    pub name: String,
+    /// Whether it also plans what the grammar understands.
+    pub first: bool,
+    /// Whether it phrases a question to what the lab knows where the words of the request find nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub search: bool,
 }
 
 /// Where a plan comes from.
@@ -73,11 +90,25 @@ pub struct SessionLimits {
     pub confirm_s: u64,
     /// How many calls a session makes at most, repeated ones included.
     pub calls: u32,
+    /// How many tokens a session uses at most, those of questions and of answers.
+    #[serde(default = "usual_tokens")]
+    pub tokens: u64,
+}
+
+fn usual_tokens() -> u64 {
+    200_000
 }
 
 impl Default for SessionLimits {
     fn default() -> Self {
-        Self { step_s: 60, session_s: 600, iterations: 3, confirm_s: 600, calls: 200 }
+        Self {
+            step_s: 60,
+            session_s: 600,
+            iterations: 3,
+            confirm_s: 600,
+            calls: 200,
+            tokens: usual_tokens(),
+        }
     }
 }
 
@@ -128,6 +159,9 @@ pub struct WorkIntent {
     /// The call, where it is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<CallIntent>,
+    /// The tokens that a model may use for it, where one is asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grant: Option<u64>,
     /// Hash of the row before, which is the state that the work is given.
     pub input: String,
 }
@@ -252,6 +286,48 @@ pub enum SessionFact {
         digest: String,
         /// When it is too late, in milliseconds since 1970.
         until_ms: u64,
+    },
+    /// A model was asked.
+    ModelAsked {
+        /// For what.
+        role: AgentRole,
+        /// The version of the prompt.
+        prompt_version: u32,
+        /// Its name in `agents.toml`.
+        model: String,
+        /// The tokens that were used.
+        tokens: u64,
+        /// The beginning of its answer; hostile text.
+        said: String,
+        /// Why there is no answer.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<OperatorError>,
+    },
+    /// A question was dropped before its answer came.
+    ModelDropped {
+        /// The tokens that count as used.
+        tokens: u64,
+    },
+    /// A step is replaced by another one.
+    StepAdjusted {
+        /// The step.
+        step: u32,
+        /// The plan with the new step.
+        plan: SessionPlan,
+        /// Its dangerous calls.
+        dangers: Vec<DangerousCall>,
+        /// What the model thinks about the failure; hostile text.
+        thought: String,
+    },
+    /// A model has phrased the question to what the lab knows; an empty one where it could not.
+    SearchPhrased {
+        /// The question; hostile text.
+        question: String,
+    },
+    /// A model has answered the person; without lines where it could not.
+    ModelAnswered {
+        /// The answer; hostile text.
+        lines: Vec<String>,
     },
     /// Something that a person should know, in words; may hold hostile text.
     Remark {

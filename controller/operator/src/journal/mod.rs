@@ -20,9 +20,9 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 
 pub use entry::{
-    BlockReason, CallIntent, ChangedFiles, Charter, ClarifyingQuestion, CutOffEffect, EarlierImage,
-    PersonRequest, PlanSource, SessionEntry, SessionFact, SessionLimits, SessionWork, WorkIntent,
-    WorkOutcome,
+    BlockReason, CallIntent, ChangedFiles, Charter, CharterModel, ClarifyingQuestion, CutOffEffect,
+    EarlierImage, PersonRequest, PlanSource, SessionEntry, SessionFact, SessionLimits, SessionWork,
+    WorkIntent, WorkOutcome,
 };
 pub use lock::{SessionLock, SessionLockError};
 

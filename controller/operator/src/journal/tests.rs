@@ -14,6 +14,7 @@ fn charter() -> Charter {
         trace_id: "t1".to_owned(),
         limits: SessionLimits::default(),
         folder: "/firmware".to_owned(),
+        model: None,
     }
 }
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::types::VerificationPolicy;
+use super::types::{SessionPlan, VerificationPolicy};
 use crate::error::{OperatorCode, OperatorError};
 
 /// Most bytes of a draft.
@@ -44,6 +44,33 @@ pub struct PlanDraftStep {
     /// The plan goes on where this step fails: it only adds to the answer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub optional: bool,
+}
+
+impl SessionPlan {
+    /// Returns the plan in the form that a planner writes.
+    pub fn drafted(&self) -> PlanDraft {
+        let steps = self.steps.iter().filter_map(|step| {
+            let call = step.tool_calls.first()?;
+            let params = match &call.args {
+                Value::Object(params) => params.clone(),
+                _ => Map::new(),
+            };
+            Some(PlanDraftStep {
+                step_id: step.step_id.parse().ok()?,
+                name: step.title.clone(),
+                skill_name: call.tool.clone(),
+                params,
+                expected_output: step.intent.clone(),
+                dependencies: call.after.iter().filter_map(|id| id.parse().ok()).collect(),
+                optional: call.optional,
+            })
+        });
+        PlanDraft {
+            plan_summary: self.goal.clone(),
+            steps: steps.collect(),
+            verification: Some(self.verification.clone()),
+        }
+    }
 }
 
 /// Reads a draft.

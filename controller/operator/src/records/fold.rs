@@ -284,6 +284,21 @@ impl Told<'_> {
                 let message = format!("step {step} is carried out by {}: {error}", call.tool);
                 self.tell(K::StepDegraded, Warn, &message, data);
             }
+            SessionFact::ModelAsked { role, prompt_version, model, tokens, error, .. } => {
+                let code = error.as_ref().map(|error| error.code);
+                let data = json!({ "role": role, "prompt_version": prompt_version, "model": model,
+                    "tokens": tokens, "code": code });
+                let level = if error.is_none() { Info } else { Warn };
+                self.tell(K::ModelCall, level, &format!("model {model} as {role}"), data);
+            }
+            SessionFact::ModelDropped { tokens } => {
+                let data = json!({ "tokens": tokens });
+                self.tell(K::ModelCall, Warn, "a question to a model was dropped", data);
+            }
+            SessionFact::StepAdjusted { step, thought, .. } => {
+                let data = json!({ "step": step, "thought": quoted(thought) });
+                self.tell(K::StepAdjusted, Info, &format!("step {step} is replaced"), data);
+            }
             SessionFact::RolledBack { files, .. } => {
                 let message = format!("{} files are as they were before", files.len());
                 self.tell(K::RolledBack, Warn, &message, json!({ "files": files }));
@@ -314,6 +329,8 @@ impl Told<'_> {
             | SessionFact::FilesChanged { .. }
             | SessionFact::EarlierImage { .. }
             | SessionFact::Understood { .. }
+            | SessionFact::SearchPhrased { .. }
+            | SessionFact::ModelAnswered { .. }
             | SessionFact::Context { .. }
             | SessionFact::StepStands { .. }
             | SessionFact::Summary { .. } => {}

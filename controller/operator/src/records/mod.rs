@@ -46,6 +46,10 @@ jig_model::words! {
         PlanCreated = "PLAN_CREATED",
         /// A plan replaces the one before: another iteration.
         PlanRefined = "PLAN_REFINED",
+        /// A model was asked: the role, the version of its prompt, the tokens. Never the key, and not the question.
+        ModelCall = "MODEL_CALL",
+        /// A model has replaced a step that could not be carried out.
+        StepAdjusted = "STEP_ADJUSTED",
         /// A step is carried out by another tool than planned.
         StepDegraded = "STEP_DEGRADED",
         /// A confirmation is waited for, given or refused.

@@ -70,6 +70,7 @@ impl ReadyCall {
         SessionEntry::Intent(WorkIntent {
             work: SessionWork::Call,
             call: Some(self.intent.clone()),
+            grant: None,
             input: session.hash.to_string(),
         })
     }

@@ -28,7 +28,8 @@ use crate::journal::{
 use crate::machine::{OperatorEvent, OperatorState, PlannerEvent};
 use crate::mcp::server_of_tool;
 use crate::memory::{CaseMemory, SessionCase};
-use crate::plan::{PlanDraft, PlanOrigin, SessionPlan, StepStatus, lower};
+use crate::models::LanguageModel;
+use crate::plan::{DangerousCall, PlanDraft, PlanOrigin, SessionPlan, StepStatus, lower};
 use crate::planner::{PlanningTask, SessionPlanner};
 use crate::summary::summarize;
 use crate::tools::{ToolCall, ToolDoor};
@@ -62,6 +63,8 @@ pub struct SessionBinding {
     pub events: Arc<dyn EventSink>,
     /// The planner.
     pub planner: Arc<dyn SessionPlanner>,
+    /// The model that the session may ask, or why it cannot be asked.
+    pub model: Option<Result<Arc<dyn LanguageModel>, OperatorError>>,
     /// The files that calls name.
     pub files: Arc<dyn SessionFiles>,
     /// The clock.
@@ -72,6 +75,16 @@ pub struct SessionBinding {
     pub undo: Arc<dyn SessionUndo>,
     /// Keeps what is learnt of sessions.
     pub memory: Arc<dyn CaseMemory>,
+}
+
+impl SessionBinding {
+    /// Returns the name of the model, as answers are headed by it.
+    pub(super) fn model_name(&self) -> String {
+        match &self.model {
+            Some(Ok(model)) => format!("model {}", model.name()),
+            Some(Err(_)) | None => "model".to_owned(),
+        }
+    }
 }
 
 /// Says why a session cannot be driven.
@@ -114,7 +127,7 @@ pub async fn drive(
 
 /// A session that is driven.
 pub(super) struct Driver<'d> {
-    journal: &'d mut SessionJournal,
+    pub(super) journal: &'d mut SessionJournal,
     pub(super) binding: &'d SessionBinding,
     pub(super) session: Session,
 }
@@ -133,7 +146,7 @@ impl Driver<'_> {
     pub(super) fn did(&mut self, outcome: WorkOutcome) -> Driven<()> {
         let work = outcome.work;
         let input = self.session.hash.to_string();
-        let intent = WorkIntent { work, call: None, input };
+        let intent = WorkIntent { work, call: None, grant: None, input };
         let lasts = outcome.events.iter().any(|event| {
             use OperatorEvent as E;
             matches!(
@@ -230,6 +243,7 @@ impl Driver<'_> {
             OperatorState::Executing => self.execute().await?,
             OperatorState::Verifying => self.verify().await?,
             OperatorState::Recovering => self.recover().await?,
+            OperatorState::Summarizing if self.owes_answer() => self.answer_by_model().await?,
             OperatorState::Summarizing => {
                 let summary = summarize(&self.session);
                 self.did(WorkOutcome {
@@ -308,13 +322,18 @@ impl Driver<'_> {
 
     async fn context(&mut self) -> Driven<()> {
         if let Some(call) = work::missing_context(&self.session) {
+            // A plan can be made without what the lab knows.
+            let needed = call.name != work::KNOWLEDGE;
             let read = self.read(call).await?;
             return match read {
-                Err(error) if self.session.cancel.is_none() => {
+                Err(error) if needed && self.session.cancel.is_none() => {
                     self.did(work::not_possible(SessionWork::Context, error))
                 }
                 _ => Ok(()),
             };
+        }
+        if self.wants_search() {
+            return self.search_by_model().await;
         }
         let mut context = self.session.context.clone();
         if let Some(users) = self.session.context_result("places") {
@@ -346,21 +365,33 @@ impl Driver<'_> {
         let tools = self.binding.door.list();
         let file = |path: &str| self.binding.files.sha256(path);
         let dangers = work::dangers_of(&plan, &tools, &self.session.context.natures(), &file)?;
+        Ok(self.planned_with(plan, dangers))
+    }
+
+    /// Returns the same of a plan whose dangerous calls are known.
+    pub(super) fn planned_with(
+        &self,
+        plan: SessionPlan,
+        dangers: Vec<DangerousCall>,
+    ) -> WorkOutcome {
         let mut outcome = work::outcome_of(SessionWork::Plan);
         outcome.facts.push(SessionFact::Planned { plan, dangers: dangers.clone() });
         if self.session.charter.plan_only {
             let why = "only the plan was asked for".to_owned();
             outcome.facts.push(SessionFact::Blocked { reason: BlockReason::PlanOnly });
             outcome.events.push(OperatorEvent::Cancel { why });
-            return Ok(outcome);
+            return outcome;
         }
         let (event, facts) = work::plan_follows(&self.session, &dangers, now_ms());
         outcome.facts.extend(facts);
         outcome.events.push(event);
-        Ok(outcome)
+        outcome
     }
 
     async fn plan(&mut self) -> Driven<()> {
+        if self.session.by_model() {
+            return self.plan_by_model().await;
+        }
         let begun = Instant::now();
         let draft = match (&self.session.charter.source, &self.session.request) {
             (PlanSource::Draft { draft }, _) => Ok(draft.clone()),
@@ -661,6 +692,6 @@ fn gone(tool: &str) -> OperatorError {
         .untouched()
 }
 
-fn millis(time: Duration) -> u64 {
+pub(super) fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

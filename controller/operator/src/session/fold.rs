@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use jig_model::VerdictKind;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -65,6 +66,14 @@ pub struct CallRecord {
     pub result: Result<ToolResult, OperatorError>,
     /// How long it took, in milliseconds.
     pub duration_ms: u64,
+}
+
+impl CallRecord {
+    /// Tells whether it made a run that its target failed.
+    fn failed_on_target(&self) -> bool {
+        let verdict = self.result.as_ref().ok().and_then(|result| result.verdict);
+        matches!(verdict, Some(VerdictKind::Fail | VerdictKind::Flaky))
+    }
 }
 
 /// A confirmation that was given.
@@ -135,6 +144,16 @@ pub struct Session {
     pub cancel: Option<String>,
     /// The summary.
     pub summary: Option<SessionSummary>,
+    /// Tokens that models have used, and those that are granted and not accounted for.
+    pub tokens_used: u64,
+    /// Tokens that are granted to the work under way.
+    pub granted: Option<u64>,
+    /// How many steps were replaced by other ones.
+    pub adjustments: u32,
+    /// How a model phrased the question to what the lab knows; empty where it could not.
+    pub search: Option<String>,
+    /// What a model has answered the person; hostile text.
+    pub model_answer: Option<Vec<String>>,
     /// Calls that were begun and have no outcome, by their numbers.
     pub in_flight: BTreeMap<u32, CallIntent>,
     /// The round is over.
@@ -184,6 +203,11 @@ impl Session {
             verified: false,
             cancel: None,
             summary: None,
+            tokens_used: 0,
+            granted: None,
+            adjustments: 0,
+            search: None,
+            model_answer: None,
             in_flight: BTreeMap::new(),
             ended: false,
             begun_work: None,
@@ -209,6 +233,9 @@ impl Session {
             SessionEntry::Begun(_) => return Err(SessionFoldError::Beginning(row.seq)),
             SessionEntry::Intent(intent) => {
                 self.begun_work = Some(intent.work);
+                // What was granted before and has no outcome stays used.
+                self.granted = intent.grant;
+                self.uses(intent.grant.unwrap_or_default());
                 if let Some(call) = &intent.call {
                     let request = OperatorEvent::ToolCallRequest {
                         name: call.call.name.clone(),
@@ -239,6 +266,8 @@ impl Session {
         match event {
             OperatorEvent::Confirm { yes: true, .. } => {
                 self.confirmed = self.waits.take();
+                // What had failed is made again, confirmed.
+                self.failures.clear();
             }
             OperatorEvent::Confirm { yes: false, .. } => {
                 self.waits = None;
@@ -275,6 +304,7 @@ impl Session {
             let intent = self.in_flight.remove(&number).ok_or(SessionFoldError::NoIntent(seq))?;
             self.keep(&intent, outcome);
         }
+        self.tokens_used -= self.granted.take().unwrap_or_default().min(self.tokens_used);
         outcome.facts.iter().for_each(|fact| self.learn(fact));
         for event in &outcome.events {
             self.moves(seq, event)?;
@@ -312,6 +342,10 @@ impl Session {
         });
     }
 
+    fn uses(&mut self, tokens: u64) {
+        self.tokens_used = self.tokens_used.saturating_add(tokens);
+    }
+
     fn step_stands(&mut self, step: u32, status: StepStatus) {
         let id = step.to_string();
         let steps = self.plan.iter_mut().flat_map(|plan| &mut plan.steps);
@@ -342,6 +376,16 @@ impl Session {
             SessionFact::Waits { digest, until_ms } => {
                 self.waits = Some(GivenConfirmation { digest, until_ms });
             }
+            SessionFact::ModelAsked { tokens, .. } | SessionFact::ModelDropped { tokens } => {
+                self.uses(tokens);
+            }
+            SessionFact::StepAdjusted { plan, dangers, .. } => {
+                (self.plan, self.dangers) = (Some(plan), dangers);
+                self.adjustments += 1;
+                self.failures.clear();
+            }
+            SessionFact::SearchPhrased { question } => self.search = Some(question),
+            SessionFact::ModelAnswered { lines } => self.model_answer = Some(lines),
             SessionFact::Degraded { step, call, error } => {
                 let id = step.to_string();
                 self.remarks.push(format!("step {id} was carried out by {}: {error}", call.tool));
@@ -472,11 +516,19 @@ impl Session {
     }
 
     /// Lists the calls that decide about the session: of each place, tool and arguments the last one, so that
-    /// a run that was made again after a recovery of the rig replaces the one that the rig spoiled.
+    /// a run that was made again after a recovery of the rig replaces the one that the rig spoiled. A run that
+    /// failed on its target stands, whatever a later one with the same arguments came to.
     pub fn deciding_calls(&self) -> Vec<&CallRecord> {
         let mut last: BTreeMap<String, &CallRecord> = BTreeMap::new();
         for record in self.calls.iter().filter(|record| record.step.is_some()) {
-            last.insert(format!("{} {}", record.call.name, record.call.arguments), record);
+            let entry = last.entry(format!("{} {}", record.call.name, record.call.arguments));
+            entry
+                .and_modify(|known| {
+                    if !known.failed_on_target() {
+                        *known = record;
+                    }
+                })
+                .or_insert(record);
         }
         let mut records: Vec<_> = last.into_values().collect();
         records.sort_by_key(|record| record.number);

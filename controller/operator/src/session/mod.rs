@@ -7,6 +7,7 @@ mod calls;
 mod drive;
 mod fold;
 mod recover;
+mod thinking;
 mod undo;
 mod work;
 
@@ -15,6 +16,8 @@ pub use fold::{CallRecord, GivenConfirmation, Session, SessionFoldError};
 pub use undo::{NoUndo, SessionUndo};
 pub(crate) use work::exit_code;
 
+#[cfg(test)]
+mod model_tests;
 #[cfg(test)]
 pub(crate) mod tests;
 #[cfg(test)]

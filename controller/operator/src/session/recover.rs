@@ -44,6 +44,9 @@ impl Driver<'_> {
                 OperatorError::new(OperatorCode::Model, "the evaluation left no reason")
             });
             let refined = self.refined(&error).await;
+            if self.session.by_model() && matches!(refined, Ok(None)) {
+                return self.refine_by_model(error).await;
+            }
             outcome = match refined {
                 Ok(Some(mut refined)) => {
                     refined.work = SessionWork::Recover;
@@ -60,6 +63,9 @@ impl Driver<'_> {
         }
         let tools = self.binding.door.list();
         match work::step_recovery(&self.session, &tools, now_ms()) {
+            work::StepRecovery::Block(error) if self.may_adjust() => {
+                self.adjust_by_model(error).await
+            }
             work::StepRecovery::Block(error) => {
                 for &step in self.session.failures.keys() {
                     let status = StepStatus::Blocked;

@@ -55,8 +55,8 @@ struct Conversation {
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Scripted {
-    tool: String,
+pub(super) struct Scripted {
+    pub(super) tool: String,
     verdict: Option<VerdictKind>,
     error: Option<OperatorCode>,
     #[serde(default)]
@@ -78,13 +78,13 @@ fn conversations() -> Vec<Conversation> {
 }
 
 /// A rig that does what a conversation says, and else what a healthy rig does.
-struct ScriptedRig {
+pub(super) struct ScriptedRig {
     script: Mutex<Vec<Scripted>>,
-    calls: Mutex<Vec<ToolCall>>,
+    pub(super) calls: Mutex<Vec<ToolCall>>,
 }
 
 impl ScriptedRig {
-    fn new(script: Vec<Scripted>) -> Self {
+    pub(super) fn new(script: Vec<Scripted>) -> Self {
         Self { script: Mutex::new(script), calls: Mutex::default() }
     }
 
@@ -192,7 +192,7 @@ impl ToolDoor for ScriptedRig {
     }
 }
 
-struct Files;
+pub(super) struct Files;
 
 impl SessionFiles for Files {
     fn sha256(&self, path: &str) -> Result<String, OperatorError> {
@@ -205,14 +205,14 @@ impl SessionFiles for Files {
     }
 }
 
-struct Silent;
+pub(super) struct Silent;
 
 impl EventSink for Silent {
     fn event(&self, _: CommandEvent) {}
 }
 
 #[derive(Default)]
-struct States(Mutex<Vec<OperatorState>>);
+pub(super) struct States(pub(super) Mutex<Vec<OperatorState>>);
 
 impl SessionWatcher for States {
     fn row(&self, session: &Session, _: &SessionRow) {
@@ -236,14 +236,16 @@ fn charter(conversation: &Conversation) -> Charter {
         trace_id: "t1".to_owned(),
         limits: SessionLimits::default(),
         folder: "/firmware".to_owned(),
+        model: None,
     }
 }
 
-fn binding(rig: &Arc<ScriptedRig>, watcher: &Arc<States>) -> SessionBinding {
+pub(super) fn binding(rig: &Arc<ScriptedRig>, watcher: &Arc<States>) -> SessionBinding {
     SessionBinding {
         door: Arc::clone(rig) as _,
         events: Arc::new(Silent),
         planner: Arc::new(WordsPlanner),
+        model: None,
         files: Arc::new(Files),
         now: || "2026-11-26T14:00:00Z".parse().unwrap(),
         watcher: Arc::clone(watcher) as _,
@@ -252,7 +254,7 @@ fn binding(rig: &Arc<ScriptedRig>, watcher: &Arc<States>) -> SessionBinding {
     }
 }
 
-fn said(session: &Session, words: &str) -> PersonRequest {
+pub(super) fn said(session: &Session, words: &str) -> PersonRequest {
     match words {
         "cancel" => PersonRequest::Cancel { why: "enough".to_owned() },
         "yes" | "no" => {
@@ -300,13 +302,13 @@ pub(crate) async fn rows_of(name: &str) -> Vec<SessionRow> {
     journal.rows().unwrap()
 }
 
-fn shown(call: &ToolCall) -> String {
+pub(super) fn shown(call: &ToolCall) -> String {
     let words = ["place", "image", "plan", "action", "run", "before", "after", "question"];
     let args = words.iter().filter_map(|word| call.arguments.get(*word).and_then(Value::as_str));
     std::iter::once(call.name.as_str()).chain(args).collect::<Vec<_>>().join(" ")
 }
 
-fn told(session: &Session) -> String {
+pub(super) fn told(session: &Session) -> String {
     let questions = session.questions.iter().map(|question| question.text.clone());
     let summary = session.summary.as_ref().map(|summary| json!(summary).to_string());
     let waits = session.dangers.iter().map(|danger| json!(danger).to_string());
@@ -353,7 +355,7 @@ async fn conversations_go_as_they_are_written_down() {
     }
 }
 
-fn nothing_dangerous_was_unconfirmed(session: &Session, name: &str) {
+pub(super) fn nothing_dangerous_was_unconfirmed(session: &Session, name: &str) {
     for record in session.calls.iter().filter(|record| record.result.is_ok()) {
         let call = &record.call;
         let place = call.arguments["place"].as_str().unwrap_or_default();

@@ -123,6 +123,7 @@ impl Edited {
             door: Arc::new(EditDoor(Arc::clone(&self.calls))),
             events: Arc::new(Quiet),
             planner: Arc::new(WordsPlanner),
+            model: None,
             files: Arc::new(Quiet),
             now: jiff::Timestamp::now,
             watcher: Arc::new(Quiet),
@@ -150,6 +151,7 @@ impl Edited {
             trace_id: "t".to_owned(),
             limits: SessionLimits::default(),
             folder: "/firmware".to_owned(),
+            model: None,
         };
         SessionJournal::begin(self.folder.path(), charter, Redactor::default()).unwrap()
     }

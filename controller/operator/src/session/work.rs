@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::fold::{CallRecord, Session};
 use crate::error::{OperatorCode, OperatorError};
-use crate::grammar::{NotUnderstood, RequestQuestion, UserRequest, parse};
+use crate::grammar::{NotUnderstood, RequestQuestion, UserRequest, names_call, parse};
 use crate::journal::{BlockReason, PlanSource, SessionFact, SessionWork, WorkOutcome};
 use crate::machine::{ConfirmScope, OperatorEvent, PlannerEvent, PlannerState};
 use crate::plan::{
@@ -67,6 +67,15 @@ pub(super) fn understood(session: &Session) -> Result<Option<UserRequest>, Opera
     match (&session.request, &session.charter.source) {
         (Some(request), _) => Ok(Some(request.clone())),
         (None, PlanSource::Draft { .. }) => Ok(None),
+        // The model is asked where the grammar is not, or does not understand.
+        (None, PlanSource::Words) if session.charter.model.as_ref().is_some_and(|m| m.first) => {
+            Ok(None)
+        }
+        (None, PlanSource::Words)
+            if session.charter.model.is_some() && parse(&session.charter.text).is_err() =>
+        {
+            Ok(None)
+        }
         (None, PlanSource::Words) => parse(&session.charter.text).map(Some).map_err(|error| {
             let NotUnderstood { nearest, .. } = &error;
             let forms: Vec<_> = nearest.iter().map(|form| form.form).collect();
@@ -80,15 +89,33 @@ pub(super) fn understood(session: &Session) -> Result<Option<UserRequest>, Opera
     }
 }
 
+/// The tool that searches what the lab has learnt.
+pub(super) const KNOWLEDGE: &str = "knowledge_search";
+
+/// Longest question to it, in characters.
+const MAX_QUESTION: usize = 300;
+
 /// Names the tool that the context still needs, and its arguments.
 pub(super) fn missing_context(session: &Session) -> Option<ToolCall> {
     let missing = |tool: &str| session.context_result(tool).is_none();
     let request = session.request.as_ref();
-    if missing("places") && needs_users(request) {
+    let all = session.by_model();
+    if missing("places") && (all || needs_users(request)) {
         return Some(ToolCall::new("places", json!({})));
     }
-    if missing("runs_list") && needs_runs(request) {
+    if missing("runs_list") && (all || needs_runs(request)) {
         return Some(ToolCall::new("runs_list", json!({ "limit": 100 })));
+    }
+    let asked = |record: &CallRecord| record.step.is_none() && record.call.name == KNOWLEDGE;
+    if all && !session.calls.iter().any(asked) {
+        let question: String = session.charter.text.chars().take(MAX_QUESTION).collect();
+        return Some(ToolCall::new(KNOWLEDGE, json!({ "question": question, "limit": 5 })));
+    }
+    let asked_once = session.calls.iter().filter(|record| asked(record)).count() == 1;
+    if let Some(question) =
+        session.search.as_ref().filter(|question| asked_once && !question.is_empty())
+    {
+        return Some(ToolCall::new(KNOWLEDGE, json!({ "question": question, "limit": 5 })));
     }
     None
 }
@@ -185,7 +212,18 @@ pub(super) fn confirmed_in_advance(session: &Session) -> Option<OperatorEvent> {
     let waits = session.waits.as_ref()?;
     let highest = session.dangers.iter().map(|danger| danger.risk).max().unwrap_or(RiskLevel::High);
     let scope = ConfirmScope { digest: waits.digest.clone() };
-    (session.charter.confirmed? >= highest).then_some(OperatorEvent::Confirm { yes: true, scope })
+    let reaches = session.charter.confirmed? >= highest;
+    // A confirmation in advance is one of the person's words, and not of what a model adds to them.
+    let named =
+        !session.by_model() || session.dangers.iter().all(|danger| is_named(session, danger));
+    (reaches && named).then_some(OperatorEvent::Confirm { yes: true, scope })
+}
+
+/// Tells whether the words of the person name a dangerous call: its verb, its board and its files.
+fn is_named(session: &Session, danger: &DangerousCall) -> bool {
+    let place = danger.args.get("place").and_then(Value::as_str).unwrap_or_default();
+    let kind = session.context.boards.get(place).map_or("", |board| board.kind.as_str());
+    names_call(&session.charter.text, &danger.tool, &danger.args, (place, kind))
 }
 
 /// Lists the steps that are next, side by side.

@@ -30,6 +30,9 @@ pub fn summarize(session: &Session) -> SessionSummary {
     if let (true, Some(request)) = (session.cancel.is_none(), &session.request) {
         summary.answer = answer::answer(session, request);
     }
+    if let (true, Some(lines)) = (session.cancel.is_none(), &session.model_answer) {
+        summary.answer.extend(lines.iter().cloned());
+    }
     let mut ran = false;
     for step in session.plan.iter().flat_map(|plan| &plan.steps) {
         let number: u32 = step.step_id.parse().unwrap_or_default();

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use jig_agents::Usage;
 use serde::{Deserialize, Serialize};
 
 use crate::convergence::TestCounts;
@@ -131,13 +132,4 @@ pub struct Proposed {
     /// It shows where the failure is, and is never part of a repair.
     #[serde(default)]
     pub diagnostic: bool,
-}
-
-/// What agents have used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Usage {
-    /// Tokens, in and out.
-    pub tokens: u64,
-    /// Money in millionths of a US dollar.
-    pub micro_usd: u64,
 }

@@ -21,7 +21,8 @@ pub use chain::BrokenChain;
 pub use entry::{
     Contract, Effect, Entry, EvidenceRef, Intent, Outcome, Request, StepResult, SubmittedPatch,
 };
-pub use fact::{Fact, FailedBaseline, Proposed, Usage};
+pub use fact::{Fact, FailedBaseline, Proposed};
+pub use jig_agents::Usage;
 
 pub use crate::digest::Digest;
 use crate::redact::Redactor;

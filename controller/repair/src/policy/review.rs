@@ -1,5 +1,7 @@
 //! The review of a patch.
 
+use jig_agents::guard::{GuardRefusal, check_commands};
+
 use super::directives::added_directives;
 use super::file::Policy;
 use super::rules::{LineRule, RULES, Rules};
@@ -56,6 +58,15 @@ pub fn review(patch: &Patch, policy: &Policy) -> PatchReview {
             }
             None => refusals.push(what),
         }
+    }
+    for file in &patch.files {
+        let mut lines = file.lines().filter(|line| line.kind == LineKind::Added);
+        let refused = |text: &str| check_commands(text).err();
+        let found = lines.find_map(|line| Some((refused(&line.text)?, &line.text)));
+        let words = |(why, text): (GuardRefusal, &String)| {
+            format!("{}: {why}: {}", file.path(), shown(text))
+        };
+        refusals.extend(found.map(words));
     }
     for pattern in &policy.forbid {
         let added = |file: &FileChange| {

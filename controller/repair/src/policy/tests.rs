@@ -51,6 +51,16 @@ fn a_small_change_of_a_source_file_is_neither_refused_nor_risky() {
 }
 
 #[test]
+fn a_line_with_a_command_that_destroys_is_refused_where_it_is_added() {
+    let line = "static const char *tidy = \"rm -rf /data\";";
+    let added = patch("src/ring.c", &format!(" int a;\n-int b;\n+{line}\n"));
+    let refusals = review(&added, &Policy::default()).refusals;
+    assert_eq!(refusals, [format!("src/ring.c: the command \"rm -rf\" is forbidden: {line}")]);
+    let removed = patch("src/ring.c", &format!(" int a;\n-{line}\n+int b;\n"));
+    assert_eq!(review(&removed, &Policy::default()).refusals, [""; 0]);
+}
+
+#[test]
 fn protected_paths_change_only_where_a_policy_names_them() {
     let refusals = |path: &str, policy: &str| {
         let policy = Policy::parse("policy.toml", &format!("version = 1\n{policy}")).unwrap();

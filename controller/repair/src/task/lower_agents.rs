@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use jig_agents::{HttpDialect, TokenPrices};
 use jig_model::document::{Findings, Located, did_you_mean};
 use jig_model::power::WebAddress;
 
 use super::raw::RawAgent;
-use super::types::{AgentCommand, AgentHttp, AgentRef, HttpDialect, TokenPrices};
+use super::types::{AgentCommand, AgentHttp, AgentRef};
 
 /// How long a build or a proposal may take where the task does not say.
 const USUAL_TIMEOUT: Duration = Duration::from_secs(600);

@@ -8,10 +8,9 @@ mod lower_agents;
 mod raw;
 mod types;
 
+pub use jig_agents::{HttpDialect, TokenPrices};
 pub use limits::RepairLimits;
-pub use types::{
-    AgentCommand, AgentHttp, AgentRef, BuildTask, HttpDialect, RepairTask, TokenPrices,
-};
+pub use types::{AgentCommand, AgentHttp, AgentRef, BuildTask, RepairTask};
 
 #[cfg(test)]
 mod tests;

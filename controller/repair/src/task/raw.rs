@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use jig_agents::HttpDialect;
 use jig_model::document::{Choice, FromToml, Located, Node};
 use jig_model::toml_table;
 use serde_json::{Value, json};
 use toml::de::DeValue;
 
-use super::types::HttpDialect;
 use crate::analysis::Preset;
 use crate::convergence::ExecutionMode;
 
@@ -121,12 +121,6 @@ impl Choice for Preset {
     const WHAT: &'static str = "preset";
     const CHOICES: &'static [(&'static str, Self)] =
         &[("strict", Self::Strict), ("balanced", Self::Balanced), ("aggressive", Self::Aggressive)];
-}
-
-impl Choice for HttpDialect {
-    const WHAT: &'static str = "dialect";
-    const CHOICES: &'static [(&'static str, Self)] =
-        &[("openai", Self::OpenAi), ("anthropic", Self::Anthropic)];
 }
 
 /// An amount of money, in millionths of a US dollar.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use jig_agents::{HttpDialect, TokenPrices};
 use jig_model::power::WebAddress;
 
 use crate::analysis::Preset;
@@ -102,24 +103,6 @@ pub struct AgentHttp {
     pub prices: TokenPrices,
     /// How long all samples may take together.
     pub timeout: Duration,
-}
-
-/// What an endpoint speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HttpDialect {
-    /// `/chat/completions`, as most local servers have it.
-    OpenAi,
-    /// `/v1/messages`.
-    Anthropic,
-}
-
-/// What tokens cost, in millionths of a US dollar for a million of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct TokenPrices {
-    /// Tokens of the question.
-    pub micro_usd_per_million_in: u64,
-    /// Tokens of the answer.
-    pub micro_usd_per_million_out: u64,
 }
 
 impl AgentRef {

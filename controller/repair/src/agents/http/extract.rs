@@ -3,6 +3,8 @@
 //! Models write wrong numbers of lines into the headers of hunks, and leave out `a/` and `b/`. Both
 //! are corrected, because both follow from the rest of the diff. Nothing else is guessed.
 
+use jig_agents::{FencedBlock, blocks, spoken};
+
 use crate::agents::PatchProposal;
 use crate::agents::hypothesis::hypothesis;
 use crate::excerpt::beginning;
@@ -28,10 +30,10 @@ pub(super) struct Extracted {
 
 /// Finds the patch in an answer.
 pub(super) fn extract(answer: &str) -> Result<Extracted, ExtractError> {
-    // What a model says to itself may hold drafts.
-    let said = answer.rsplit_once("</think>").map_or(answer, |(_, said)| said);
+    let said = spoken(answer);
     let blocks = blocks(said);
-    let is_diff = |block: &&Block| matches!(block.info, "diff" | "patch") || looks_like_diff(block);
+    let is_diff =
+        |block: &&FencedBlock<'_>| matches!(block.info, "diff" | "patch") || looks_like_diff(block);
     let mut unreadable = None;
     let mut found: Vec<Extracted> = Vec::new();
     for block in blocks.iter().filter(is_diff) {
@@ -54,37 +56,9 @@ pub(super) fn extract(answer: &str) -> Result<Extracted, ExtractError> {
     }
 }
 
-struct Block<'a> {
-    info: &'a str,
-    text: String,
-}
-
-fn looks_like_diff(block: &Block<'_>) -> bool {
+fn looks_like_diff(block: &FencedBlock<'_>) -> bool {
     let begins = |word: &str| block.text.lines().any(|line| line.starts_with(word));
     begins("--- ") && begins("+++ ") && begins("@@ ")
-}
-
-/// Lists the fenced blocks. A fence begins its line: in a diff, no line of a file does.
-fn blocks(text: &str) -> Vec<Block<'_>> {
-    let mut blocks = Vec::new();
-    let mut lines = text.lines();
-    while let Some(line) = lines.next() {
-        let ticks = line.len() - line.trim_start_matches('`').len();
-        if ticks < 3 {
-            continue;
-        }
-        let closes = |line: &str| {
-            line.trim_end().len() >= ticks
-                && line.trim_end_matches([' ', '\r']).bytes().all(|b| b == b'`')
-        };
-        let mut inside = String::new();
-        for line in lines.by_ref().take_while(|line| !closes(line)) {
-            inside.push_str(line);
-            inside.push('\n');
-        }
-        blocks.push(Block { info: line[ticks..].trim(), text: inside });
-    }
-    blocks
 }
 
 /// Reads a diff; where it is not what its headers announce, with corrected headers.

@@ -7,9 +7,13 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use jig_agents::{MAX_ANSWER, TRIES, Tokens, estimate};
 
 use super::*;
 use crate::agents::AgentBudget;
+use crate::journal::Usage;
 use crate::task::{HttpDialect, TokenPrices};
 
 const KEY: &str = "k3y-of-the-endpoint";
@@ -196,7 +200,9 @@ impl Asked {
 
     /// Returns the most that a question may cost.
     fn worst(&self) -> Usage {
-        let bytes = prompt(&read_bundle(&self.request.bundle).unwrap()).bytes();
+        let book = RoleBook::built_in().unwrap();
+        let files = read_bundle(&self.request.bundle).unwrap();
+        let bytes = prompt(book.of(AgentRole::Code).unwrap(), &files).bytes();
         let tokens = Tokens { input: estimate(bytes), output: 1000 };
         tokens.usage(self.agent.settings.prices)
     }
@@ -294,12 +300,6 @@ async fn an_endpoint_that_wants_too_long_a_pause_is_left() {
     assert!(error.why.ends_with("slow down") && seen == 1, "{error}");
 }
 
-#[test]
-fn pauses_double_and_are_bounded() {
-    let pauses = [1, 2, 3, 7, 8, 60].map(|tried| pause(FIRST_PAUSE, tried).as_secs());
-    assert_eq!(pauses, [1, 2, 4, 64, 120, 120]);
-}
-
 #[tokio::test]
 async fn a_broken_endpoint_is_asked_again_and_a_lost_answer_counts() {
     let broken = || sent("500 Internal Server Error", "", "oops");
@@ -382,7 +382,7 @@ async fn a_huge_answer_is_not_read_to_its_end() {
 }
 
 /// Most of an answer that is read.
-const MAX: usize = exchange::MAX_ANSWER;
+const MAX: usize = MAX_ANSWER;
 
 #[tokio::test]
 async fn a_redirect_is_refused_and_the_key_stays() {

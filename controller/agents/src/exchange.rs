@@ -22,11 +22,11 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-use super::wire::ANTHROPIC_VERSION;
-use crate::task::HttpDialect;
+use crate::endpoint::HttpDialect;
+use crate::wire::ANTHROPIC_VERSION;
 
 /// Most of an answer that is read. 100,000 tokens have half of it.
-pub(super) const MAX_ANSWER: usize = 1 << 20;
+pub const MAX_ANSWER: usize = 1 << 20;
 
 /// Largest head of an answer.
 const MAX_HEAD: usize = 64 << 10;
@@ -36,7 +36,7 @@ const CONNECT_TIME: Duration = Duration::from_secs(15);
 
 /// Says why there is no answer.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum ExchangeError {
+pub enum ExchangeError {
     /// The endpoint has not seen the question.
     #[error("no connection")]
     Unreachable(#[source] io::Error),
@@ -53,24 +53,24 @@ pub(super) enum ExchangeError {
 
 /// An answer as it came.
 #[derive(Debug)]
-pub(super) struct RawAnswer {
-    pub(super) status: StatusCode,
+pub(crate) struct RawAnswer {
+    pub(crate) status: StatusCode,
     /// How long the endpoint wants to be left alone.
-    pub(super) retry_after: Option<Duration>,
+    pub(crate) retry_after: Option<Duration>,
     /// Where it sends one.
-    pub(super) location: Option<String>,
-    pub(super) body: Vec<u8>,
+    pub(crate) location: Option<String>,
+    pub(crate) body: Vec<u8>,
 }
 
 /// An endpoint.
-pub(super) struct Endpoint {
+pub(crate) struct HttpEndpoint {
     address: WebAddress,
     tls: Option<TlsConnector>,
 }
 
-impl Endpoint {
+impl HttpEndpoint {
     /// Makes an endpoint that is believed if a certificate of this host says so.
-    pub(super) fn new(address: WebAddress) -> Result<Self, ExchangeError> {
+    pub(crate) fn new(address: WebAddress) -> Result<Self, ExchangeError> {
         let mut roots = RootCertStore::empty();
         if address.tls {
             // A host may have certificates that cannot be parsed; the others count.
@@ -92,7 +92,7 @@ impl Endpoint {
     }
 
     /// Asks once.
-    pub(super) async fn ask(
+    pub(crate) async fn ask(
         &self,
         path: &str,
         dialect: HttpDialect,
@@ -258,7 +258,7 @@ mod tests {
             }
         });
         let ask = async |roots: RootCertStore| {
-            let endpoint = Endpoint::trusting(address.clone(), roots).unwrap();
+            let endpoint = HttpEndpoint::trusting(address.clone(), roots).unwrap();
             endpoint.ask("/", HttpDialect::OpenAi, Some("key"), String::new()).await
         };
         let mut roots = RootCertStore::empty();

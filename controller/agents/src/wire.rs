@@ -2,25 +2,25 @@
 
 use serde_json::{Value, json};
 
-use super::cost::Tokens;
-use super::prompt::Prompt;
-use crate::excerpt::beginning;
-use crate::task::{AgentHttp, HttpDialect};
+use crate::cost::Tokens;
+use crate::endpoint::{HttpDialect, ModelSettings};
+use crate::prompt::ModelPrompt;
+use crate::quote::beginning;
 
 /// Version of the interface that `anthropic` asks for.
-pub(super) const ANTHROPIC_VERSION: &str = "2023-06-01";
+pub(crate) const ANTHROPIC_VERSION: &str = "2023-06-01";
 
 /// By which key an `openai` endpoint knows the length of an answer. Newer models of the company
 /// refuse the first; most local servers know no other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum LengthKey {
+pub(crate) enum LengthKey {
     MaxTokens,
     MaxCompletionTokens,
 }
 
 impl LengthKey {
     /// Returns the key as it is written.
-    pub(super) fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::MaxTokens => "max_tokens",
             Self::MaxCompletionTokens => "max_completion_tokens",
@@ -30,17 +30,17 @@ impl LengthKey {
 
 /// What an endpoint answered to one question.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ModelReply {
+pub struct ModelReply {
     /// The answers; one, unless the endpoint likes to give more.
-    pub(super) texts: Vec<String>,
+    pub texts: Vec<String>,
     /// Whether it ended at its limit of tokens.
-    pub(super) cut_off: bool,
+    pub cut_off: bool,
     /// The usage that the endpoint reports.
-    pub(super) reported: Option<Tokens>,
+    pub reported: Option<Tokens>,
 }
 
 /// Returns the path of a question below the address of the endpoint.
-pub(super) fn path(settings: &AgentHttp) -> String {
+pub(crate) fn path(settings: &ModelSettings) -> String {
     let base = &settings.url.base;
     match settings.dialect {
         HttpDialect::OpenAi => format!("{base}/chat/completions"),
@@ -52,7 +52,11 @@ pub(super) fn path(settings: &AgentHttp) -> String {
 }
 
 /// Returns the body of a question.
-pub(super) fn question(settings: &AgentHttp, prompt: &Prompt, length: LengthKey) -> String {
+pub(crate) fn question(
+    settings: &ModelSettings,
+    prompt: &ModelPrompt,
+    length: LengthKey,
+) -> String {
     let user = json!({ "role": "user", "content": prompt.user });
     let mut body = match settings.dialect {
         HttpDialect::OpenAi => json!({
@@ -74,7 +78,7 @@ pub(super) fn question(settings: &AgentHttp, prompt: &Prompt, length: LengthKey)
 }
 
 /// Reads the body of an answer; the error says what is wrong with it.
-pub(super) fn reply(dialect: HttpDialect, body: &[u8]) -> Result<ModelReply, String> {
+pub(crate) fn reply(dialect: HttpDialect, body: &[u8]) -> Result<ModelReply, String> {
     let value: Value = serde_json::from_slice(body)
         .map_err(|error| format!("the answer is no JSON: {error}: {:?}", quoted(body)))?;
     let (texts, cut_off, keys) = match dialect {
@@ -117,7 +121,7 @@ fn reported(usage: &Value, (input, output): (&[&str], &str)) -> Option<Tokens> {
 }
 
 /// Quotes why an endpoint refuses: its message where it is one, else the beginning of what it said.
-pub(super) fn refusal(body: &[u8]) -> String {
+pub(crate) fn refusal(body: &[u8]) -> String {
     let value: Value = serde_json::from_slice(body).unwrap_or_default();
     let said = [&value["error"]["message"], &value["error"], &value["message"], &value["detail"]];
     let said = said.into_iter().find_map(Value::as_str);

@@ -1,7 +1,8 @@
 //! What an answer costs: counted by the endpoint where that is plausible, estimated otherwise. Pure.
 
-use crate::journal::Usage;
-use crate::task::TokenPrices;
+use serde::{Deserialize, Serialize};
+
+use crate::endpoint::TokenPrices;
 
 /// Bytes of text for one token, roughly: English and C have three to four.
 const BYTES_PER_TOKEN: u64 = 4;
@@ -15,18 +16,47 @@ const FRAME_TOKENS: u64 = 1000;
 /// By how much an answer may exceed its limit: some endpoints do not count what a model thinks.
 const OVER_LIMIT: u64 = 4;
 
+/// What models have used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Usage {
+    /// Tokens, in and out.
+    pub tokens: u64,
+    /// Money in millionths of a US dollar.
+    pub micro_usd: u64,
+}
+
+impl Usage {
+    /// Returns both together.
+    #[must_use]
+    pub fn with(self, other: Self) -> Self {
+        Self {
+            tokens: self.tokens.saturating_add(other.tokens),
+            micro_usd: self.micro_usd.saturating_add(other.micro_usd),
+        }
+    }
+
+    /// Returns what is left of it.
+    #[must_use]
+    pub fn without(self, used: Self) -> Self {
+        Self {
+            tokens: self.tokens.saturating_sub(used.tokens),
+            micro_usd: self.micro_usd.saturating_sub(used.micro_usd),
+        }
+    }
+}
+
 /// Numbers of tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Tokens {
+pub struct Tokens {
     /// Of the question.
-    pub(super) input: u64,
+    pub input: u64,
     /// Of the answer.
-    pub(super) output: u64,
+    pub output: u64,
 }
 
 impl Tokens {
     /// Returns what they cost; parts of a millionth of a dollar count as one.
-    pub(super) fn usage(self, prices: TokenPrices) -> Usage {
+    pub fn usage(self, prices: TokenPrices) -> Usage {
         let cost = |tokens: u64, price: u64| u128::from(tokens) * u128::from(price);
         let money = cost(self.input, prices.micro_usd_per_million_in)
             + cost(self.output, prices.micro_usd_per_million_out);
@@ -38,12 +68,12 @@ impl Tokens {
 }
 
 /// Estimates the tokens of a text.
-pub(super) fn estimate(bytes: usize) -> u64 {
+pub fn estimate(bytes: usize) -> u64 {
     (bytes as u64).div_ceil(BYTES_PER_TOKEN)
 }
 
 /// Returns the tokens of an exchange, and a note where they are not what the endpoint says.
-pub(super) fn counted(
+pub(crate) fn counted(
     reported: Option<Tokens>,
     question: usize,
     answer: usize,
