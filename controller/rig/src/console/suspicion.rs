@@ -517,10 +517,11 @@ pub(super) fn denied(words: &[Word<'_>], at: usize) -> bool {
     }
     // How the line ends: `exception test ... OK`, but not `assertion failed: status == OK`.
     let last = words.len() - 1;
+    let powers_off = last > 0 && words[last - 1].text == "powering";
     last > at
+        && !powers_off
         && listed(RESULTS, &words[last].text)
         && !negated(last)
-        && !(words[last].text == "off" && words[last - 1].text == "powering")
         && !words[last].before.contains(['=', '<', '>', '('])
         && !words.iter().any(|word| word.text.starts_with("fail"))
 }

@@ -64,7 +64,7 @@ impl Database {
         let connection = Connection::open_with_flags(path, flags);
         let connection = connection.map_err(|error| DatabaseError::of(what, path, error))?;
         let database = Self { format, path: path.to_owned(), connection: Mutex::new(connection) };
-        database.retried(|connection| prepare(connection))?;
+        database.retried(prepare)?;
         let newest = format.version;
         match database.version()? {
             Some(found) if found == newest => Ok(database),
