@@ -69,7 +69,7 @@ pub struct OperatorError {
     pub message: String,
     /// What to do next, preferably a command to paste.
     pub next: String,
-    /// Whether the failure came before anything was changed: the call may be made again.
+    /// Whether the failure came before anything was changed: the call may be repeated.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub untouched: bool,
 }

@@ -1,4 +1,4 @@
-//! Whether a failed call is made again. Pure.
+//! Whether a failed call is repeated. Pure.
 //!
 //! # Design
 //! *Two policies, one of which applies to each call.* A call that only reads is retried where it is made:
@@ -55,7 +55,7 @@ impl StepFailure {
 /// What is done about a failed step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StepRetry {
-    /// It is made again after a pause.
+    /// It is repeated after a pause.
     Again(Duration),
     /// The planner is asked for another step in its place.
     Adjust,
@@ -63,7 +63,7 @@ pub enum StepRetry {
     Stop,
 }
 
-/// Returns the pause before a call that only reads is made again, after so many failures.
+/// Returns the pause before a call that only reads is repeated, after so many failures.
 pub fn read_retry(error: &OperatorError, failures: usize) -> Option<Duration> {
     let passing =
         matches!(error.code, OperatorCode::Io | OperatorCode::ToolTimeout | OperatorCode::Conflict);

@@ -1,7 +1,7 @@
 //! Records of a session, for logs and exports: each row of its journal as what happened. Pure.
 //!
 //! A record has time, level, session, trace, kind, message, data and duration. The journal stays the truth:
-//! a record that was lost is made again of its row.
+//! a record that was lost is rebuilt from its row.
 
 mod fold;
 mod otlp;

@@ -75,7 +75,7 @@ impl ReadyCall {
         })
     }
 
-    /// Makes the call. A call that only reads is made again where that may help.
+    /// Makes the call. A call that only reads is repeated where that may help.
     pub(super) async fn made(
         self,
         door: Arc<dyn ToolDoor>,

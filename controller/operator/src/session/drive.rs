@@ -166,7 +166,7 @@ impl Driver<'_> {
         self.catch_up()
     }
 
-    /// Calls that were begun by a process that is gone: one that only reads is made again when it is needed,
+    /// Calls that were begun by a process that is gone: one that only reads is repeated when it is needed,
     /// one that is idempotent when its step is, and one beside a board has failed.
     async fn cut_off(&mut self) -> Driven<()> {
         let begun: Vec<CallIntent> = self.session.in_flight.values().cloned().collect();
@@ -587,7 +587,7 @@ impl Driver<'_> {
         let most = self.session.charter.limits.calls;
         let over = spent.saturating_add(u32::try_from(ready.len()).unwrap_or(u32::MAX)) > most;
         let rows: Vec<_> = ready.iter().map(|call| call.row(&self.session)).collect();
-        // What only reads is made again where its rows are lost.
+        // What only reads is repeated where its rows are lost.
         match ready.iter().all(|call| call.intent.effect == CutOffEffect::Pure) {
             true => self.journal.append_lazily(&rows)?,
             false => self.journal.append_all(&rows)?,

@@ -242,7 +242,7 @@ impl Session {
                         args: call.call.arguments.clone(),
                     };
                     self.moves(row.seq, &request)?;
-                    // A call that only reads and was cut off is made again under another number.
+                    // A call that only reads and was cut off is repeated under another number.
                     let again = |other: &CallIntent| other.step == call.step;
                     self.in_flight.retain(|_, other| !again(other));
                     self.in_flight.insert(call.number, call.clone());
@@ -266,7 +266,7 @@ impl Session {
         match event {
             OperatorEvent::Confirm { yes: true, .. } => {
                 self.confirmed = self.waits.take();
-                // What had failed is made again, confirmed.
+                // What had failed is repeated, confirmed.
                 self.failures.clear();
             }
             OperatorEvent::Confirm { yes: false, .. } => {
@@ -516,7 +516,7 @@ impl Session {
     }
 
     /// Lists the calls that decide about the session: of each place, tool and arguments the last one, so that
-    /// a run that was made again after a recovery of the rig replaces the one that the rig spoiled. A run that
+    /// a run that was repeated after a recovery of the rig replaces the one that the rig spoiled. A run that
     /// failed on its target stands, whatever a later one with the same arguments came to.
     pub fn deciding_calls(&self) -> Vec<&CallRecord> {
         let mut last: BTreeMap<String, &CallRecord> = BTreeMap::new();

@@ -122,7 +122,7 @@ impl Driver<'_> {
         facts
     }
 
-    /// Lets failed steps be made again.
+    /// Lets failed steps be repeated.
     fn reopen(&self, outcome: &mut WorkOutcome) {
         for &step in self.session.failures.keys() {
             let status = StepStatus::Pending;

@@ -173,7 +173,7 @@ impl Driver<'_> {
     }
 
     /// Tells whether the model may write another step in the place of one that failed. What a policy refused is not
-    /// got around, a target that failed is an answer, and what may have changed something is not made again.
+    /// got around, a target that failed is an answer, and what may have changed something is not repeated.
     pub(super) fn may_adjust(&self) -> bool {
         let class = |error: &OperatorError| {
             let arguments = matches!(error.code, OperatorCode::InvalidArgs | OperatorCode::Model);

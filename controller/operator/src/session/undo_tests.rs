@@ -232,7 +232,7 @@ async fn what_a_killed_process_has_begun_is_compared_by_the_next_one() {
     let session = resumed.driven(&mut journal).await;
     // What has changed since may be of others, and is not put back by itself.
     assert_eq!(resumed.said(), ["changed 2"]);
-    assert!(resumed.calls.lock().unwrap().is_empty(), "the call was made again");
+    assert!(resumed.calls.lock().unwrap().is_empty(), "the call was repeated");
     let told = json!(session.summary).to_string();
     assert!(told.contains("files__edit was cut off, and may have done its work or not"), "{told}");
     assert!(told.contains("or others since: look at them first"), "{told}");

@@ -386,7 +386,7 @@ pub(super) fn rig_failed(session: &Session) -> Vec<u32> {
 /// What is done about failed steps.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum StepRecovery {
-    /// They are made again after a pause, some of them by other calls.
+    /// They are repeated after a pause, some of them by other calls.
     Again(Duration, Vec<SessionFact>),
     /// Their confirmation has run out: it is asked for again.
     Confirm,
