@@ -246,7 +246,11 @@ impl Lab {
             return None;
         }
         match self.health_store() {
-            Ok(store) => Some(store.about(health_subject(place))),
+            Ok(store) => {
+                // The run may move to another place.
+                let all = self.catalogue.rig.places.iter().chain([place]);
+                Some(store.about(all.map(|place| (place.name.clone(), health_subject(place)))))
+            }
             Err(error) => {
                 tracing::warn!(error = chain(&error), "{UNKNOWN_HEALTH}");
                 None

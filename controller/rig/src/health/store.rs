@@ -1,5 +1,6 @@
 //! The store: states and history of places, kept between processes.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
@@ -25,7 +26,7 @@ const REMOVE_EVERY: i64 = 64;
 /// allowed. A note is durable when the call returns.
 pub struct HealthStore {
     database: Database,
-    subject: HealthSubject,
+    subjects: BTreeMap<PlaceName, HealthSubject>,
 }
 
 /// One event of a place's history.
@@ -60,14 +61,19 @@ impl HealthStore {
     pub fn open(path: &Path) -> Result<Self, DatabaseError> {
         let database = Database::open(FORMAT, path)?;
         database.retried(|connection| connection.execute_batch(DEVICES))?;
-        Ok(Self { database, subject: HealthSubject::default() })
+        Ok(Self { database, subjects: BTreeMap::new() })
     }
 
-    /// Sets whose health [`Self::of`] and [`Self::note`] are about, and how much it takes to change it.
+    /// Sets whose health [`Self::of`] and [`Self::note`] are about at these places, and how much it takes to
+    /// change it.
     #[must_use]
-    pub fn about(mut self, subject: HealthSubject) -> Self {
-        self.subject = subject;
+    pub fn about(mut self, subjects: impl IntoIterator<Item = (PlaceName, HealthSubject)>) -> Self {
+        self.subjects.extend(subjects);
         self
+    }
+
+    fn subject(&self, place: &PlaceName) -> HealthSubject {
+        self.subjects.get(place).cloned().unwrap_or_default()
     }
 
     /// Returns the store's file.
@@ -80,7 +86,7 @@ impl HealthStore {
     /// # Errors
     /// The store cannot be read.
     pub fn of(&self, place: &PlaceName) -> Result<PlaceHealth, DatabaseError> {
-        self.of_by(&self.subject, place)
+        self.of_by(&self.subject(place), place)
     }
 
     /// Returns how a place is that is told here.
@@ -114,7 +120,7 @@ impl HealthStore {
         at: Timestamp,
         what: &HealthEvent,
     ) -> Result<PlaceHealth, DatabaseError> {
-        self.note_by(&self.subject, place, at, what)
+        self.note_by(&self.subject(place), place, at, what)
     }
 
     /// Notes an event of a place that is told here.
@@ -155,7 +161,7 @@ impl HealthStore {
         place: &PlaceName,
         limit: u32,
     ) -> Result<Vec<HistoryEntry>, DatabaseError> {
-        self.history_by(&self.subject, place, limit)
+        self.history_by(&self.subject(place), place, limit)
     }
 
     /// Returns the newest events of a place that is told here, the newest first.

@@ -63,8 +63,12 @@ fn a_place_may_have_a_policy_of_its_own() {
         2
     );
     let strict = HealthPolicy { passes_out_of_quarantine: 9, ..checks };
-    let store = store.about(strict.into());
+    let store = store.about([(one.clone(), strict.into())]);
     assert_eq!(store.of(&one).unwrap().passes_needed, 8);
+    // Of another place nothing is said.
+    let other = place("bench-2");
+    store.note(&other, at(2), &quarantined()).unwrap();
+    assert_eq!(store.of(&other).unwrap().passes_needed, 3);
 }
 
 #[test]
