@@ -92,7 +92,7 @@ fn kept(
     }
 }
 
-/// Makes a unit of a case. A session has one unit, whoever hands it in how often; failed ones of one class and
+/// Makes a unit of a case. A session has one unit, however often it is handed in; failed ones of one class and
 /// signature have one together.
 fn draft_of(name: &str, case: &SessionCase) -> Draft {
     let quote = |text: &str| text[..text.floor_char_boundary(MAX_QUOTE)].to_owned();

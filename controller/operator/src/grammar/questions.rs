@@ -301,7 +301,7 @@ fn asked(tokens: &[Token]) -> Asked {
         return match rest {
             [head @ .., last] if last.is(&well) => health(head),
             [head @ .., last] if last.is(&free) => {
-                // Whoever asks whether a board is free wants to know its user, too.
+                // The answer to whether a board is free names its user, too.
                 boards(skip(head, &["in"])).map(|asked| match asked {
                     RequestQuestion::Boards { board, .. } => {
                         RequestQuestion::Boards { board, free: false }

@@ -48,57 +48,17 @@ pub(super) fn verb(tokens: &[Token]) -> Option<(ActionVerb, Option<PowerWord>, u
     known.iter().find(|(words, _)| first.is(words)).map(|(_, verb)| (*verb, None, 1))
 }
 
-/// Words that are never the name of a board: they change what a sentence means.
+/// Words that are never the name of a board, beside those of [`NEGATIONS`].
 const NO_NAMES: &[&str] = &[
-    "not",
-    "no",
-    "never",
-    "none",
-    "nothing",
-    "don't",
-    "dont",
-    "doesn't",
-    "without",
-    "except",
-    "but",
-    "unless",
-    "if",
-    "when",
-    "while",
-    "until",
-    "before",
-    "after",
-    "instead",
-    "or",
-    "nor",
-    "neither",
-    "cannot",
-    "can't",
-    "cant",
-    "won't",
-    "wont",
-    "shouldn't",
     "should",
     "must",
     "may",
     "might",
-    "stop",
-    "avoid",
-    "skip",
-    "ignore",
-    "forget",
-    "only",
     "i",
     "you",
     "we",
     "he",
     "they",
-    "who",
-    "what",
-    "why",
-    "how",
-    "which",
-    "where",
     "is",
     "are",
     "was",
@@ -194,6 +154,7 @@ pub(super) fn names(rest: &[Token], at: usize) -> bool {
     token.is_name()
         && !token.is_path()
         && !token.is(NO_NAMES)
+        && !token.is(NEGATIONS)
         && !token.is(FILLERS)
         && !token.is(&["once", "twice", "times", "time"])
         && !verb_like

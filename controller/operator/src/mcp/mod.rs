@@ -1,7 +1,7 @@
 //! The Model Context Protocol: the tools of a door for clients, and the tools of other servers.
 //!
-//! **Owns** what of the protocol concerns tools and resources. **Refuses** to know a transport: bytes come
-//! from whoever has the pipe. The crate of the protocol changes often, so only `server.rs` and `client.rs`
+//! **Owns** what of the protocol concerns tools and resources. **Refuses** to know a transport: the
+//! caller hands in the pipe. The crate of the protocol changes often, so only `server.rs` and `client.rs`
 //! name it.
 
 mod client;

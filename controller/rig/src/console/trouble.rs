@@ -3,7 +3,8 @@
 //! # Design
 //! Behind the end of a report the burden of proof has turned, and the words of a crash are not all that a
 //! failure is told in: `malloc failed to allocate`, `something bad has happened`. What a log says of
-//! an attempt that is made again, as a warning or for information is ordinary, and so is a count of zero. What it reports as an error is none of that, whatever its words.
+//! a retry, as a warning or for information is ordinary, and so is a count of zero. A line with the level of
+//! an error counts by that level alone, unless it tells of a retry.
 //! Nothing is asked of output in front of an end, or behind a text that a plan waits for: there firmware
 //! tells of such things all the time. `trouble_lines.toml` holds the lines that the words were chosen by.
 

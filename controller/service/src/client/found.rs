@@ -1,7 +1,7 @@
 //! Finding out what a service of this host serves, before it is used without having been named.
 //!
 //! # Design
-//! *A service that is not heard is none.* Whoever asks has another way to do the same, so nothing here
+//! *A service that does not answer is not used.* The caller can carry the command out itself, so nothing here
 //! waits for long, and whatever a socket says is one of the reasons of [`NoService`].
 
 use std::io;
