@@ -31,6 +31,9 @@ const FAIL: &str = "FAIL.TXT";
 /// How often the volume is looked at.
 const LOOK: Duration = Duration::from_millis(50);
 
+/// How long a `FAIL.TXT` that says nothing may be one that is still being written.
+const EMPTY_FAIL: Duration = Duration::from_secs(1);
+
 /// Most bytes that are read of a text on the volume.
 const MAX_TEXT: u64 = 4096;
 
@@ -193,19 +196,33 @@ impl VolumeFlasher {
         let written = self.blocking(move || write(&to, &bytes, &sink)).await?;
         let unflushed = written.map_err(|source| self.unwritten(&path, source, &root))?;
         let mut was_away = false;
+        let mut refusal: Option<(String, Instant)> = None;
         loop {
             let seen = self.look(mounted).await?;
             let taken = was_away || !seen.holds_file;
-            if let Some(text) = seen.fail.filter(|text| taken || Some(text) != before.as_ref()) {
-                return Err(VolumeError::Refused { volume, text });
-            }
+            let fail = seen.fail.filter(|text| taken || Some(text) != before.as_ref());
+            refusal = match (fail, refusal) {
+                // It may be seen while it is written: its text is whole once two looks found the same.
+                (Some(text), Some((last, since))) if text == last => {
+                    if !text.is_empty() || since.elapsed() >= EMPTY_FAIL {
+                        return Err(VolumeError::Refused { volume, text });
+                    }
+                    Some((last, since))
+                }
+                (Some(text), _) => Some((text, Instant::now())),
+                (None, _) => None,
+            };
             match (&seen.root, self.copy.format) {
+                _ if refusal.is_some() => {}
                 (None, VolumeFormat::Uf2) => break,
                 (None, VolumeFormat::Hex | VolumeFormat::Bin) => was_away = true,
                 (Some(_), _) if !seen.holds_file => break,
                 (Some(_), _) => {}
             }
             if began.elapsed() >= timeout {
+                if let Some((text, _)) = refusal {
+                    return Err(VolumeError::Refused { volume, text });
+                }
                 return Err(match (was_away && seen.root.is_none(), unflushed) {
                     (true, _) => VolumeError::Away { volume, timeout },
                     (false, Some(source)) => VolumeError::Unwritable { path, source },
@@ -506,6 +523,27 @@ mod tests {
         let (refused, ()) = tokio::join!(flasher.flash(&image), remounts);
         let text = refused.unwrap_err().to_string();
         assert!(text.contains(said), "{text}");
+    }
+
+    #[tokio::test]
+    async fn a_refusal_is_read_once_it_is_written_whole() {
+        let (dir, flasher, image, _) = volume(VolumeFormat::Hex);
+        let (file, fail) =
+            (dir.path().join("VOLUME/JIG.HEX"), dir.path().join("VOLUME").join(FAIL));
+        for (text, said) in [("error: late", "\"error: late\""), ("", "\"\"")] {
+            let refuses = async {
+                once_it_is_whole(file.clone(), 150_000, || {
+                    fs::write(&fail, "").unwrap();
+                    fs::remove_file(&file).unwrap();
+                })
+                .await;
+                tokio::time::sleep(LOOK * 3).await;
+                fs::write(&fail, text).unwrap();
+            };
+            let (refused, ()) = tokio::join!(flasher.flash(&image), refuses);
+            let told = refused.unwrap_err().to_string();
+            assert!(told.contains(&format!("has refused the image: {said}")), "{told}");
+        }
     }
 
     #[tokio::test]
