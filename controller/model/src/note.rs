@@ -97,6 +97,13 @@ pub enum Note {
         /// How long it was watched.
         ms: u64,
     },
+    /// A run passed, and behind its report the target printed lines that nothing accounts for.
+    OutputBehind {
+        /// How many lines.
+        lines: u64,
+        /// The first of them.
+        first: String,
+    },
     /// A wait was over only after more time than it was to take: the board could not run meanwhile.
     WaitExtended {
         /// How long it was to take.
@@ -151,6 +158,15 @@ impl fmt::Display for Note {
                 "the target was still printing {ms} ms behind the end, and what it printed later \
                  is not judged (to watch it longer: --settle TIME)"
             ),
+            Self::OutputBehind { lines, first } => {
+                let what = if *lines == 1 { "a line" } else { "the first of several lines" };
+                let count = if *lines == 1 { String::new() } else { format!(" ({lines} lines)") };
+                write!(
+                    f,
+                    "behind the report stands {what} that nothing accounts for{count}: {first} \
+                     (with --strict such a run does not pass; if it is harmless: --allow REGEX)"
+                )
+            }
             Self::WaitExtended { wait_ms, lost_ms } => {
                 let seconds = |ms: u64| Duration::from_millis(ms).as_secs_f64();
                 let (wait, lost) = (seconds(*wait_ms), seconds(*lost_ms));

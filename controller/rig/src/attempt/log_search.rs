@@ -25,9 +25,11 @@ use super::failed_results::{
 };
 use super::rejected_text::rejected_text;
 use super::result_like::result_like;
-use super::unaccounted::unaccounted_line;
+use super::unaccounted::{unaccounted_line, unaccounted_lines};
 use crate::console::{FaultReasons, LogError, PatternSet, is_suspicious};
-use crate::judge::{BootSign, ByteRange, DoubtfulText, Incident, IncidentKind, Observation};
+use crate::judge::{
+    BootSign, ByteRange, DoubtfulText, Incident, IncidentKind, Observation, OutputBehind,
+};
 use crate::results::ReadLines;
 
 /// How far apart lines of two consoles have to be captured for their order to be that in which the target
@@ -95,6 +97,8 @@ struct LogFindings {
     failed_result: Option<ByteRange>,
     /// What nothing accounts for.
     unaccounted: Option<ByteRange>,
+    /// The same behind the end of a report, where the plan is not strict.
+    output_behind: Option<OutputBehind>,
     /// The text that ends the plan, if it proves nothing.
     doubtful_text: Option<DoubtfulText>,
     /// What looks like a crash behind the end.
@@ -128,6 +132,7 @@ impl LogSearch {
         let LogFindings {
             failed_result,
             unaccounted,
+            output_behind,
             doubtful_text,
             suspicious,
             alarm,
@@ -140,7 +145,7 @@ impl LogSearch {
         let incidents = seen.incidents.iter().cloned().chain(rejected).collect();
         let found =
             Observation { suspicious, alarm, fault_behind, begun_again, failed_result, ..seen };
-        Ok(Observation { incidents, doubtful_text, unaccounted, ..found })
+        Ok(Observation { incidents, doubtful_text, unaccounted, output_behind, ..found })
     }
 
     /// Searches what was judged for a failure in readable text: a failed result that no report has,
@@ -193,6 +198,7 @@ impl LogSearch {
             return Ok(LogFindings {
                 failed_result,
                 unaccounted,
+                output_behind: None,
                 doubtful_text,
                 suspicious,
                 alarm: None,
@@ -208,6 +214,7 @@ impl LogSearch {
         Ok(LogFindings {
             failed_result,
             unaccounted,
+            output_behind: self.output_behind((file, *end), &allowed)?,
             doubtful_text,
             suspicious,
             alarm: self.first(|console| self.alarm_in(console, &allowed))?,
@@ -416,6 +423,31 @@ impl LogSearch {
         self.find_unknown(console, allowed, unaccounted_line)
     }
 
+    /// Counts what nothing accounts for behind the end of a report.
+    fn output_behind(
+        &self,
+        (file, end): (&str, u64),
+        allowed: &PatternSet,
+    ) -> Result<Option<OutputBehind>, AttemptError> {
+        if !self.reported || self.strict {
+            return Ok(None);
+        }
+        let time = captured_at(&self.run, file, end).map_err(AttemptError::Search)?;
+        let mut behind: Option<OutputBehind> = None;
+        for console in &self.consoles {
+            let Some(start) = self.start_behind(console, (file, end), time)? else { continue };
+            let found = self.beside_known(console, allowed, |log, judged, known| {
+                unaccounted_lines(log, start.max(judged.start)..judged.end, known)
+            })?;
+            let Some((line, lines)) = found else { continue };
+            match &mut behind {
+                Some(behind) => behind.lines = behind.lines.saturating_add(lines),
+                None => behind = Some(OutputBehind { lines, first: quoted(&console.file, line) }),
+            }
+        }
+        Ok(behind)
+    }
+
     /// Finds a line of a console beside those that are known.
     fn find_unknown(
         &self,
@@ -423,13 +455,23 @@ impl LogSearch {
         allowed: &PatternSet,
         find: impl Fn(&File, Range<u64>, &KnownLines<'_>) -> io::Result<Option<FoundLine>>,
     ) -> Result<Option<ByteRange>, AttemptError> {
+        let found = self.beside_known(console, allowed, find)?;
+        Ok(found.map(|found| quoted(&console.file, found)))
+    }
+
+    /// Searches what of a console's output counts, with the lines that are known.
+    fn beside_known<T>(
+        &self,
+        console: &SearchedConsole,
+        allowed: &PatternSet,
+        find: impl Fn(&File, Range<u64>, &KnownLines<'_>) -> io::Result<T>,
+    ) -> Result<T, AttemptError> {
         let SearchedConsole { file, judged, read: lines, .. } = console;
         let (spelled, excused) = (spans(&self.spelled, console), spans(&self.excused, console));
         let crash_from = self.crashes_count_from(console)?;
         let known =
             KnownLines { read: lines, spelled: &spelled, excused: &excused, allowed, crash_from };
-        let found = read(&self.run, file, |log| find(log, judged.clone(), &known))?;
-        Ok(found.map(|found| quoted(file, found)))
+        read(&self.run, file, |log| find(log, judged.clone(), &known))
     }
 
     /// Returns from where on evidence of a crash counts: from the first line of a report on, and on a

@@ -488,6 +488,7 @@ fn observe(
         fault_behind: None,
         begun_again: None,
         failed_result: None,
+        output_behind: None,
         unaccounted: None,
         result_like: None,
         printed_elsewhere: others.values().any(|other| other.output.1 > other.output.0),

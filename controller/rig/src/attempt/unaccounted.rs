@@ -30,7 +30,9 @@ const ABOUT_ITSELF: &[&str] = &[
     r"^collected \d+ items?$",
     r"^\*\*\* Booting (?:Zephyr OS|MCUboot) [\w ().+-]+ \*\*\*$",
     r"^-+ TESTSUITE SUMMARY (?:START|END) -+$",
-    r"^RunID: [0-9a-f]{32}$",
+    r"^RunID: [0-9a-f]{6,32}$",
+    r"^YOU HAVE \d+ DISABLED TESTS?$",
+    r"^coverage: [0-9.]+% of statements$",
     r"^TestRunner duration: [0-9.]+ seconds\.$",
 ];
 
@@ -49,6 +51,40 @@ pub(super) fn unaccounted_line(
         lines_in(block, at)
             .find_map(|(span, line)| Some((span.clone(), unaccounted(line, &span, known)?)))
     })
+}
+
+/// Returns the first line within a range of a log that nothing accounts for and that is no prompt, and
+/// how many there are.
+pub(super) fn unaccounted_lines(
+    log: &File,
+    range: Range<u64>,
+    known: &KnownLines<'_>,
+) -> io::Result<Option<(FoundLine, u64)>> {
+    let mut found: Option<(FoundLine, u64)> = None;
+    // A line at the end of a block may be seen twice: once cut, and once whole.
+    let mut counted_to = range.start;
+    find_in_blocks(log, range, |block, at| -> Option<()> {
+        for (span, line) in lines_in(block, at) {
+            if span.end <= counted_to {
+                continue;
+            }
+            let Some(text) = unaccounted(line, &span, known).filter(|text| !is_prompt(text)) else {
+                continue;
+            };
+            counted_to = span.end;
+            match &mut found {
+                Some((_, lines)) => *lines += 1,
+                None => found = Some(((span, text), 1)),
+            }
+        }
+        None
+    })?;
+    Ok(found)
+}
+
+/// Tells whether a line is the prompt of a shell: `uart:~$`, `msh />`.
+fn is_prompt(text: &str) -> bool {
+    text.ends_with(['$', '>', '#', '%']) && text.split_ascii_whitespace().count() <= 2
 }
 
 fn unaccounted(line: &[u8], span: &Range<u64>, known: &KnownLines<'_>) -> Option<String> {
@@ -95,6 +131,30 @@ mod tests {
         let known =
             KnownLines { read: &read, spelled, excused, allowed: &allowed, crash_from: None };
         unaccounted_line(&file, 0..log.len() as u64, &known).unwrap().map(|(_, text)| text)
+    }
+
+    #[test]
+    fn lines_that_nothing_accounts_for_are_counted_without_prompts() {
+        let mut file = tempfile::tempfile().unwrap();
+        let long = "x".repeat(3 << 20);
+        let log =
+            format!("done\r\nspi: no\r\nuart:~$ \nmsh />\n{long}\ni2c: no\nharmless 1\n# end");
+        file.write_all(log.as_bytes()).unwrap();
+        let allowed = PatternSet::new(&["^harmless".parse().unwrap()]).unwrap();
+        let (read, spelled) = (ReadLines::default(), [0..4]);
+        let known = KnownLines {
+            read: &read,
+            spelled: &spelled,
+            excused: &[],
+            allowed: &allowed,
+            crash_from: None,
+        };
+        let counted = unaccounted_lines(&file, 0..log.len() as u64, &known).unwrap();
+        let ((span, text), lines) = counted.unwrap();
+        assert_eq!((span, text.as_str()), (6..13, "spi: no"));
+        // One line is as long as several blocks.
+        assert!((4..=16).contains(&lines), "{lines}");
+        assert_eq!(unaccounted_lines(&file, 0..6, &known).unwrap(), None);
     }
 
     #[test]

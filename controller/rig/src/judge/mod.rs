@@ -13,8 +13,8 @@ mod rules;
 pub use despite_rig::shown_despite_rig;
 pub use observation::{
     AskedOfTarget, BootSign, ByteRange, ConsoleReport, CoreFinding, DoubtfulText, EarlierReport,
-    ExpectedCrash, Gap, ImageIdentity, Incident, IncidentKind, Listened, Observation, PrintedId,
-    ReadBack, ResultLike, Standstill,
+    ExpectedCrash, Gap, ImageIdentity, Incident, IncidentKind, Listened, Observation, OutputBehind,
+    PrintedId, ReadBack, ResultLike, Standstill,
 };
 pub(crate) use other_console::console_advice;
 pub use rules::judge;

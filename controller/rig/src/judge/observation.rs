@@ -159,6 +159,15 @@ pub enum BootSign {
     Banner(ByteRange),
 }
 
+/// Output behind the end of a report that nothing accounts for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutputBehind {
+    /// How many lines, on all consoles.
+    pub lines: u64,
+    /// The first of them.
+    pub first: ByteRange,
+}
+
 /// A text that the plan waits for, where it proves nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DoubtfulText {
@@ -210,6 +219,8 @@ pub struct Observation {
     pub failed_result: Option<ByteRange>,
     /// The first line that nothing accounts for, where the plan is strict.
     pub unaccounted: Option<ByteRange>,
+    /// What nothing accounts for behind the end of a report; decides nothing.
+    pub output_behind: Option<OutputBehind>,
     /// The text that ends the plan, if it proves nothing where it stands.
     pub doubtful_text: Option<DoubtfulText>,
     /// The line that looks most like a result, where no known format was found.

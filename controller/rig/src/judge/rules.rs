@@ -9,7 +9,7 @@ use jig_model::{Cause, Evidence, Note, Verdict};
 
 use super::observation::{
     AskedOfTarget, BootSign, CoreFinding, DoubtfulText, ExpectedCrash, ImageIdentity, Incident,
-    IncidentKind, Observation, Standstill,
+    IncidentKind, Observation, OutputBehind, Standstill,
 };
 use super::other_console::{complete_report, console_advice};
 use crate::console::{AwaitedDoubt, tells_fallback};
@@ -77,6 +77,11 @@ pub fn judge(seen: &Observation) -> Verdict {
     verdict.notes.clone_from(&seen.notes);
     if let Some(listened) = seen.listened.filter(|listened| listened.printing) {
         verdict.notes.push(Note::StillPrinting { ms: listened.had.as_millis() as u64 });
+    }
+    if let Some(OutputBehind { lines, first }) = seen.output_behind.as_ref()
+        && verdict.kind == Pass
+    {
+        verdict.notes.push(Note::OutputBehind { lines: *lines, first: first.text.clone() });
     }
     verdict.image_seen = seen.identity.seen();
     verdict.listened_ms = seen.listened.map(|listened| listened.had.as_millis() as u64);

@@ -30,6 +30,23 @@ async fn what_stands_before_the_end_or_is_harmless_does_not_count() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_pass_tells_of_what_nothing_accounts_for_behind_its_report() {
+    for (behind, told) in [
+        ("", None),
+        ("uart:~$ ", None),
+        ("bye\n", Some("a line that nothing accounts for: bye (with --strict")),
+        ("route lost\nuart:~$ \nbye\n", Some("accounts for (2 lines): route lost (with --strict")),
+    ] {
+        let bench = Bench::new(vec![vec![print("hello\n"), print(GREEN), print(behind)]]);
+        let verdict = bench.perform(&plan(BOOT_AND_WAIT)).await.unwrap().verdict;
+        assert_eq!(verdict.kind, Pass, "{behind:?}");
+        let notes: Vec<String> = verdict.notes.iter().map(ToString::to_string).collect();
+        assert_eq!(notes.len(), usize::from(told.is_some()), "{notes:?}");
+        assert!(notes.iter().all(|note| told.is_some_and(|told| note.contains(told))), "{notes:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn rest_of_an_expected_line_is_looked_at_like_a_line() {
     for (output, cause) in [
         ("READY in 5 s, no errors\nbye\n", Cause::ExpectationsMet),
