@@ -36,3 +36,32 @@ fn a_step_that_works_when_it_is_started_again_makes_the_run_flaky() {
         assert_eq!(report.contains("\"flaky\""), code == 5, "{report}");
     }
 }
+
+/// Proposes patterns for the last run and returns them.
+fn proposed(workshop: &Workshop) -> Vec<String> {
+    let ran = workshop.run(["runs", "allow"]);
+    ran.says(0, &[]);
+    let read: toml::Table = ran.out().parse().unwrap();
+    let patterns = read["allow_output"].as_array().unwrap().iter();
+    patterns.map(|pattern| pattern.as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_run_proposes_the_patterns_that_a_strict_one_needs() {
+    let _slot = Slot::take();
+    let workshop = Workshop::new();
+    let image = elf(BOARD, "unity-pass");
+    let run = ["run", "-b", BOARD, &image, "--strict"];
+    let line = format!("jig-fixture unity-pass on {BOARD}");
+    workshop.run(run).says(4, &[&line, "jig runs allow"]);
+    let patterns = proposed(&workshop);
+    assert_eq!(patterns, ["^jig-fixture unity-pass on mps[0-9]+-an[0-9]+$"]);
+    let told = workshop.run(["--json", "runs", "allow"]).json().unwrap();
+    assert_eq!((&told["lines"], &told["attempt"]), (&1.into(), &1.into()), "{told}");
+    assert_eq!((&told["kinds"][0]["text"], &told["kinds"][0]["start"]), (&line.into(), &0.into()));
+    let allow: Vec<_> = patterns.iter().flat_map(|pattern| ["--allow", pattern]).collect();
+    workshop.run([&run[..], &allow].concat()).says(0, &[]);
+    // Nothing is left that nothing accounts for.
+    let none = workshop.run(["runs", "allow"]);
+    assert!(none.says(0, &["has no list"]).out().is_empty(), "{none}");
+}

@@ -65,6 +65,8 @@ fn the_same_at_both(rig: &Workshop, runs: &[String], elsewhere: impl Fn(&[&str])
         &["runs", "show", &passed[..passed.len() - 1]],
         &["runs", "show", "20260101-000000-0000"],
         &["runs", "show", "../../etc"],
+        &["runs", "allow", passed],
+        &["runs", "allow", failed],
         &["runs", "log", passed],
         &["runs", "log", failed],
         &["runs", "log", damaged],

@@ -314,6 +314,12 @@ Exit codes:
   0-75  that of the run, as its own command ends with
   130   detached, or the run was cancelled";
 
+const ALLOW_HELP: &str = "\
+Writes `allow_output = [...]` for a plan or a profile: one pattern for each kind of line, numbers left
+open. Lines that look like a crash or tell of trouble are left in as comments. A run with --strict has
+the lines of all its output; another one those behind its report. Read what you allow: a run passes in
+spite of it.";
+
 /// What to do with runs. A run is named by its id, the beginning of it, or `last`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum RunsCommand {
@@ -327,6 +333,13 @@ pub(crate) enum RunsCommand {
     },
     /// Show everything that happened in one on a single time line
     Log {
+        /// Id, its beginning, or `last`
+        #[arg(default_value = "last")]
+        run: String,
+    },
+    /// Propose patterns for the lines of one that nothing accounts for
+    #[command(after_long_help = ALLOW_HELP)]
+    Allow {
         /// Id, its beginning, or `last`
         #[arg(default_value = "last")]
         run: String,

@@ -3,6 +3,7 @@
 //! Reads runs in whatever state they are: live, killed, damaged. Only `prune` removes
 //! anything. A missing runs folder means that there has been no run.
 
+mod allow;
 mod attach;
 mod cancel;
 mod export;
@@ -41,6 +42,7 @@ pub(crate) fn runs(
             show::show(common, screen, &open(common, &run, RunPart::Record)?)
         }
         RunsCommand::Log { run } => log::log(screen, &open(common, &run, RunPart::Log)?),
+        RunsCommand::Allow { run } => allow::allow(screen, &open(common, &run, RunPart::Record)?),
         RunsCommand::Attach { run, tail } => attach::attach(common, screen, &run, tail),
         RunsCommand::Cancel { run } => cancel::cancel(common, screen, &run),
         RunsCommand::Export { run, output } => export::export(common, screen, &run, output),

@@ -25,12 +25,13 @@ use super::failed_results::{
 };
 use super::rejected_text::rejected_text;
 use super::result_like::result_like;
-use super::unaccounted::{unaccounted_line, unaccounted_lines};
+use super::unaccounted::UnaccountedSearch;
 use crate::console::{FaultReasons, LogError, PatternSet, is_suspicious};
 use crate::judge::{
     BootSign, ByteRange, DoubtfulText, Incident, IncidentKind, Observation, OutputBehind,
 };
 use crate::results::ReadLines;
+use crate::store::{UNACCOUNTED_FILE, UnaccountedKind, UnaccountedOutput};
 
 /// How far apart lines of two consoles have to be captured for their order to be that in which the target
 /// printed them, in nanoseconds: a busy host reads one console before another.
@@ -185,7 +186,17 @@ impl LogSearch {
             None => self.error_in_awaited_line(&allowed)?,
             found => found,
         };
-        let unaccounted = self.first(|console| self.unaccounted_in(console, &allowed))?;
+        let output = self.unaccounted(&allowed)?;
+        if let Some(output) = &output {
+            self.keep(output);
+        }
+        let (unaccounted, output_behind) = match output {
+            Some(output) if self.strict => (first_line(&output), None),
+            output => (None, output),
+        };
+        let output_behind = output_behind.and_then(|output| {
+            Some(OutputBehind { lines: output.lines, first: first_line(&output)? })
+        });
         let doubtful_text = self.doubtful_text(&allowed)?;
         let rejected = self.rejected_line()?;
         let mut earlier = self.earlier_ends.iter();
@@ -198,7 +209,7 @@ impl LogSearch {
             return Ok(LogFindings {
                 failed_result,
                 unaccounted,
-                output_behind: None,
+                output_behind,
                 doubtful_text,
                 suspicious,
                 alarm: None,
@@ -214,7 +225,7 @@ impl LogSearch {
         Ok(LogFindings {
             failed_result,
             unaccounted,
-            output_behind: self.output_behind((file, *end), &allowed)?,
+            output_behind,
             doubtful_text,
             suspicious,
             alarm: self.first(|console| self.alarm_in(console, &allowed))?,
@@ -412,40 +423,38 @@ impl LogSearch {
         })
     }
 
-    fn unaccounted_in(
-        &self,
-        console: &SearchedConsole,
-        allowed: &PatternSet,
-    ) -> Result<Option<ByteRange>, AttemptError> {
-        if !self.strict {
-            return Ok(None);
+    /// Lists what nothing accounts for: for a strict plan in all output, else behind the end of a report.
+    fn unaccounted(&self, allowed: &PatternSet) -> Result<Option<UnaccountedOutput>, AttemptError> {
+        let end = match &self.end {
+            _ if self.strict => None,
+            Some((file, end)) if self.reported => Some((file.as_str(), *end)),
+            _ => return Ok(None),
+        };
+        let time = end.map(|(file, end)| captured_at(&self.run, file, end)).transpose();
+        let time = time.map_err(AttemptError::Search)?.flatten();
+        let mut unaccounted = UnaccountedSearch::default();
+        for console in &self.consoles {
+            let from = match end {
+                None => Some(console.judged.start),
+                Some(end) => self.start_behind(console, end, time)?,
+            };
+            let Some(from) = from else { continue };
+            let range = from.max(console.judged.start)..console.judged.end;
+            self.beside_known(console, allowed, |log, _, known| {
+                unaccounted.search((log, &console.file), range.clone(), known, self.strict)
+            })?;
         }
-        self.find_unknown(console, allowed, unaccounted_line)
+        Ok(unaccounted.found())
     }
 
-    /// Counts what nothing accounts for behind the end of a report.
-    fn output_behind(
-        &self,
-        (file, end): (&str, u64),
-        allowed: &PatternSet,
-    ) -> Result<Option<OutputBehind>, AttemptError> {
-        if !self.reported || self.strict {
-            return Ok(None);
+    /// Writes what nothing accounts for beside the logs. It decides nothing, so a run goes on without.
+    fn keep(&self, output: &UnaccountedOutput) {
+        let Some(console) = self.consoles.first() else { return };
+        let path = self.run.join(Path::new(&console.file).with_file_name(UNACCOUNTED_FILE));
+        let json = serde_json::to_vec(output).map_err(io::Error::from);
+        if let Err(error) = json.and_then(|json| std::fs::write(&path, json)) {
+            tracing::warn!(path = %path.display(), %error, "the list of unknown lines is not written");
         }
-        let time = captured_at(&self.run, file, end).map_err(AttemptError::Search)?;
-        let mut behind: Option<OutputBehind> = None;
-        for console in &self.consoles {
-            let Some(start) = self.start_behind(console, (file, end), time)? else { continue };
-            let found = self.beside_known(console, allowed, |log, judged, known| {
-                unaccounted_lines(log, start.max(judged.start)..judged.end, known)
-            })?;
-            let Some((line, lines)) = found else { continue };
-            match &mut behind {
-                Some(behind) => behind.lines = behind.lines.saturating_add(lines),
-                None => behind = Some(OutputBehind { lines, first: quoted(&console.file, line) }),
-            }
-        }
-        Ok(behind)
     }
 
     /// Finds a line of a console beside those that are known.
@@ -464,7 +473,7 @@ impl LogSearch {
         &self,
         console: &SearchedConsole,
         allowed: &PatternSet,
-        find: impl Fn(&File, Range<u64>, &KnownLines<'_>) -> io::Result<T>,
+        find: impl FnOnce(&File, Range<u64>, &KnownLines<'_>) -> io::Result<T>,
     ) -> Result<T, AttemptError> {
         let SearchedConsole { file, judged, read: lines, .. } = console;
         let (spelled, excused) = (spans(&self.spelled, console), spans(&self.excused, console));
@@ -489,6 +498,12 @@ impl LogSearch {
         let from = time.saturating_sub(UNORDERED_NS);
         captured_behind(&self.run, &console.file, from).map_err(AttemptError::Search)
     }
+}
+
+/// Returns the first line that nothing accounts for.
+fn first_line(output: &UnaccountedOutput) -> Option<ByteRange> {
+    let UnaccountedKind { file, start, end, text, .. } = output.kinds.first()?.clone();
+    Some(ByteRange { file, start, end, text })
 }
 
 /// Lists where texts stand in a console's log.

@@ -1,4 +1,5 @@
-//! Finds output that nothing accounts for, for plans that are strict.
+//! Finds output that nothing accounts for: all of it for plans that are strict, else what stands behind
+//! the end of a report.
 //!
 //! # Design
 //! The rules for failed results recognise words, and a firmware may use others. A strict plan needs no
@@ -6,6 +7,7 @@
 //! the plan spells it out, if it is allowed, or if it is one that a framework prints about itself. Text
 //! beside a spelled part counts, unless it has neither letters nor digits.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -14,8 +16,12 @@ use std::sync::LazyLock;
 use regex_automata::meta::Regex;
 use regex_automata::util::syntax;
 
-use super::failed_results::{FoundLine, KnownLines, find_in_blocks, lines_in, quotable};
-use crate::console::{output_of_open_test, parity_lines, readable, writes_over};
+use super::failed_results::{KnownLines, find_in_blocks, lines_in, quotable, quoted};
+use crate::console::{
+    is_suspicious, output_of_open_test, parity_lines, readable, tells_trouble, writes_over,
+};
+use crate::judge::ByteRange;
+use crate::store::{UnaccountedKind, UnaccountedOutput, pattern_of_kind};
 
 /// Whole lines that frameworks print about themselves, beside their reports: GoogleTest, cmocka, Catch2,
 /// pytest, Zephyr, AUnit.
@@ -41,45 +47,64 @@ static HARMLESS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::builder().syntax(ascii).build_many(ABOUT_ITSELF).ok()
 });
 
-/// Returns the first line within a range of a log that nothing accounts for.
-pub(super) fn unaccounted_line(
-    log: &File,
-    range: Range<u64>,
-    known: &KnownLines<'_>,
-) -> io::Result<Option<FoundLine>> {
-    find_in_blocks(log, range, |block, at| {
-        lines_in(block, at)
-            .find_map(|(span, line)| Some((span.clone(), unaccounted(line, &span, known)?)))
-    })
+/// Most kinds of lines that are listed; the lines behind the last are only counted.
+const MAX_KINDS: usize = 200;
+
+/// What nothing accounts for on the consoles of an attempt.
+#[derive(Debug, Default)]
+pub(super) struct UnaccountedSearch {
+    kinds: BTreeMap<String, usize>,
+    output: UnaccountedOutput,
 }
 
-/// Returns the first line within a range of a log that nothing accounts for and that is no prompt, and
-/// how many there are.
-pub(super) fn unaccounted_lines(
-    log: &File,
-    range: Range<u64>,
-    known: &KnownLines<'_>,
-) -> io::Result<Option<(FoundLine, u64)>> {
-    let mut found: Option<(FoundLine, u64)> = None;
-    // A line at the end of a block may be seen twice: once cut, and once whole.
-    let mut counted_to = range.start;
-    find_in_blocks(log, range, |block, at| -> Option<()> {
-        for (span, line) in lines_in(block, at) {
-            if span.end <= counted_to {
-                continue;
+impl UnaccountedSearch {
+    /// Searches a range of a log. Prompts count only with `prompts`.
+    pub(super) fn search(
+        &mut self,
+        (log, file): (&File, &str),
+        range: Range<u64>,
+        known: &KnownLines<'_>,
+        prompts: bool,
+    ) -> io::Result<()> {
+        // A line at the end of a block may be seen twice: once cut, and once whole.
+        let mut read_to = range.start;
+        find_in_blocks(log, range, |block, at| -> Option<()> {
+            for (span, line) in lines_in(block, at) {
+                if span.end <= read_to {
+                    continue;
+                }
+                let text = unaccounted(line, &span, known);
+                if let Some(text) = text.filter(|text| prompts || !is_prompt(text)) {
+                    read_to = span.end;
+                    self.add(file, span, text);
+                }
             }
-            let Some(text) = unaccounted(line, &span, known).filter(|text| !is_prompt(text)) else {
-                continue;
-            };
-            counted_to = span.end;
-            match &mut found {
-                Some((_, lines)) => *lines += 1,
-                None => found = Some(((span, text), 1)),
-            }
+            None
+        })?;
+        Ok(())
+    }
+
+    fn add(&mut self, file: &str, span: Range<u64>, text: String) {
+        let UnaccountedOutput { kinds, lines, .. } = &mut self.output;
+        *lines += 1;
+        if kinds.len() >= MAX_KINDS {
+            return;
         }
-        None
-    })?;
-    Ok(found)
+        let pattern = pattern_of_kind(&text);
+        if let Some(kind) = self.kinds.get(&pattern).and_then(|&kind| kinds.get_mut(kind)) {
+            kind.lines += 1;
+            return;
+        }
+        self.kinds.insert(pattern.clone(), kinds.len());
+        let doubtful = is_suspicious(&text) || tells_trouble(&text);
+        let ByteRange { file, start, end, text } = quoted(file, (span, quotable(&text).to_owned()));
+        kinds.push(UnaccountedKind { pattern, doubtful, lines: 1, file, start, end, text });
+    }
+
+    /// Returns what was found, if anything was.
+    pub(super) fn found(self) -> Option<UnaccountedOutput> {
+        (self.output.lines > 0).then_some(self.output)
+    }
 }
 
 /// Tells whether a line is the prompt of a shell: `uart:~$`, `msh />`.
@@ -107,7 +132,7 @@ fn unaccounted(line: &[u8], span: &Range<u64>, known: &KnownLines<'_>) -> Option
     let text = readable(line);
     let text = open.unwrap_or(text.trim_ascii());
     let harmless = HARMLESS.as_ref().is_some_and(|lines| lines.is_match(text));
-    (!harmless && !known.allowed.matches(text.as_bytes())).then(|| quotable(text).to_owned())
+    (!harmless && !known.allowed.matches(text.as_bytes())).then(|| text.to_owned())
 }
 
 fn says_nothing(c: char) -> bool {
@@ -130,15 +155,18 @@ mod tests {
         let excused = std::slice::from_ref(&excused);
         let known =
             KnownLines { read: &read, spelled, excused, allowed: &allowed, crash_from: None };
-        unaccounted_line(&file, 0..log.len() as u64, &known).unwrap().map(|(_, text)| text)
+        let mut search = UnaccountedSearch::default();
+        search.search((&file, "uart0.raw"), 0..log.len() as u64, &known, true).unwrap();
+        search.found().map(|output| output.kinds[0].text.clone())
     }
 
     #[test]
     fn lines_that_nothing_accounts_for_are_counted_without_prompts() {
         let mut file = tempfile::tempfile().unwrap();
         let long = "x".repeat(3 << 20);
-        let log =
-            format!("done\r\nspi: no\r\nuart:~$ \nmsh />\n{long}\ni2c: no\nharmless 1\n# end");
+        let log = format!(
+            "done\r\nspi 1\r\nuart:~$ \nmsh />\nspi 20\ndma error\n{long}\nharmless 1\n# end"
+        );
         file.write_all(log.as_bytes()).unwrap();
         let allowed = PatternSet::new(&["^harmless".parse().unwrap()]).unwrap();
         let (read, spelled) = (ReadLines::default(), [0..4]);
@@ -149,12 +177,20 @@ mod tests {
             allowed: &allowed,
             crash_from: None,
         };
-        let counted = unaccounted_lines(&file, 0..log.len() as u64, &known).unwrap();
-        let ((span, text), lines) = counted.unwrap();
-        assert_eq!((span, text.as_str()), (6..13, "spi: no"));
+        let counted = |prompts| {
+            let mut search = UnaccountedSearch::default();
+            let range = 0..log.len() as u64;
+            search.search((&file, "uart0.raw"), range, &known, prompts).unwrap();
+            search.found().unwrap()
+        };
+        let UnaccountedOutput { lines, kinds } = counted(false);
+        let spans: Vec<_> =
+            kinds.iter().map(|kind| (kind.start, kind.lines, kind.doubtful)).collect();
+        assert_eq!(spans[..2], [(6, 2, false), (36, 1, true)], "{kinds:?}");
+        assert_eq!(kinds[0].pattern, "^spi [0-9]+$");
         // One line is as long as several blocks.
-        assert!((4..=16).contains(&lines), "{lines}");
-        assert_eq!(unaccounted_lines(&file, 0..6, &known).unwrap(), None);
+        assert!((5..=20).contains(&lines), "{lines}");
+        assert_eq!(counted(true).lines, lines + 2);
     }
 
     #[test]

@@ -642,7 +642,8 @@ fn unaccounted(seen: &Observation) -> Option<Verdict> {
     let line = seen.unaccounted.as_ref()?;
     let summary = format!(
         "the plan is strict, and this line is part of no report, not expected and not allowed: {} \
-         (if it is harmless: --allow REGEX, or `allow_output` of profile or plan)",
+         (if it is harmless: --allow REGEX, or `allow_output` of profile or plan; patterns for all such \
+         lines: jig runs allow)",
         line.text
     );
     Some(verdict(Cause::SuspiciousOutput, summary, vec![line.evidence()]))

@@ -54,6 +54,7 @@ mod record;
 mod run_dir;
 mod runs;
 mod sweep;
+mod unaccounted_file;
 mod whole_file;
 
 pub use children::{Child, ChildLedger};
@@ -77,6 +78,7 @@ pub use record::{
 pub use run_dir::{POST_MORTEM_FILE, RunDir};
 pub use runs::{RunEntry, RunStore};
 pub use sweep::{Swept, SweptOutcome};
+pub use unaccounted_file::{UNACCOUNTED_FILE, UnaccountedKind, UnaccountedOutput, pattern_of_kind};
 pub use whole_file::{open_regular, read_whole};
 
 #[cfg(test)]

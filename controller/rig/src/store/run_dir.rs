@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use jig_model::{ConsoleName, RunId};
 
-use super::{EventReader, RunRecord, StoreError};
+use super::{EventReader, RunRecord, StoreError, UNACCOUNTED_FILE};
 use crate::report::ReportFormat;
 
 /// Longest file name made of a hostile text; leaves room for suffixes below the usual 255.
@@ -80,6 +80,12 @@ impl RunDir {
     /// attempt's console logs.
     pub fn post_mortem_path(&self, attempt: u32) -> PathBuf {
         self.path.join("consoles").join(attempt.to_string()).join(POST_MORTEM_FILE)
+    }
+
+    /// Returns the path of the list of an attempt's lines that nothing accounts for, beside its console
+    /// logs.
+    pub fn unaccounted_path(&self, attempt: u32) -> PathBuf {
+        self.path.join("consoles").join(attempt.to_string()).join(UNACCOUNTED_FILE)
     }
 
     /// Returns the path of an artefact, always inside `artefacts/`, whatever the name says.

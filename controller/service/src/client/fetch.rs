@@ -8,7 +8,9 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use jig_lab::{FoundRun, SEEN_FILE};
 use jig_model::{RunId, chain};
-use jig_rig::store::{CopiedRun, RunEntry, RunRecord, RunStore, StoreError, lost_runs};
+use jig_rig::store::{
+    CopiedRun, RunEntry, RunRecord, RunStore, StoreError, UNACCOUNTED_FILE, lost_runs,
+};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
@@ -33,7 +35,8 @@ const CHILDREN: &str = "children.jsonl";
 /// What of a run is fetched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunPart {
-    /// The record, and the bytes that it names as evidence.
+    /// The record, the lists of lines that nothing accounts for, and the bytes that the record names as
+    /// evidence.
     Record,
     /// The record, the events and the logs of the consoles.
     Log,
@@ -44,11 +47,17 @@ pub enum RunPart {
 impl RunPart {
     fn has(self, path: &str) -> bool {
         match self {
-            Self::Record => [RECORD, SEEN_FILE].contains(&path),
+            Self::Record => [RECORD, SEEN_FILE].contains(&path) || is_list(path),
             Self::Log => [RECORD, EVENTS, SEEN_FILE].contains(&path) || is_log(path),
             Self::Whole => true,
         }
     }
+}
+
+/// Tells whether a file is the list of the lines of an attempt that nothing accounts for.
+fn is_list(path: &str) -> bool {
+    let name = Path::new(path).file_name();
+    path.starts_with("consoles/") && name.is_some_and(|name| name == UNACCOUNTED_FILE)
 }
 
 /// Tells whether a file is the log or index of a console.
