@@ -169,10 +169,10 @@ mod tests {
         );
         file.write_all(log.as_bytes()).unwrap();
         let allowed = PatternSet::new(&["^harmless".parse().unwrap()]).unwrap();
-        let (read, spelled) = (ReadLines::default(), [0..4]);
+        let (read, spelled) = (ReadLines::default(), Range { start: 0, end: 4 });
         let known = KnownLines {
             read: &read,
-            spelled: &spelled,
+            spelled: std::slice::from_ref(&spelled),
             excused: &[],
             allowed: &allowed,
             crash_from: None,
