@@ -48,6 +48,7 @@ mod ladder;
 mod learning;
 mod leases;
 mod linux;
+mod machine_service;
 mod manifest;
 mod mcp;
 mod metrics;

@@ -23,6 +23,12 @@ fn drops() -> usize {
     std::env::var("JIG_TEST_DROPS").ok().and_then(|text| text.parse().ok()).unwrap_or(60)
 }
 
+/// How often both SSH connections of two callers are cut. `JIG_TEST_CUTS=500` drops a thousand connections, and
+/// takes some minutes.
+fn cuts() -> usize {
+    std::env::var("JIG_TEST_CUTS").ok().and_then(|text| text.parse().ok()).unwrap_or(4)
+}
+
 /// Passes connections on, and drops each of the first ones a moment after it was made.
 struct DroppingProxy {
     path: std::path::PathBuf,
@@ -183,9 +189,10 @@ fn a_run_survives_connections_that_are_dropped_again_and_again() {
 #[test]
 fn a_run_and_a_terminal_survive_ssh_connections_that_are_cut() {
     let _slot = Slot::take();
-    let hosts = OverSsh::new();
+    let (hosts, cuts) = (OverSsh::new(), cuts());
     let image = elf("mps2-an385", "never-quiet");
-    let args = ["run", "-b", "mps2-an385", &image, "--until", "no such words", "--timeout", "120s"];
+    let time = format!("{}s", 120 + 5 * cuts);
+    let args = ["run", "-b", "mps2-an385", &image, "--until", "no such words", "--timeout", &time];
     let start = |args: &[&str]| {
         let mut command = hosts.call(args);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -204,7 +211,7 @@ fn a_run_and_a_terminal_survive_ssh_connections_that_are_cut() {
         String::from_utf8(shown).unwrap()
     });
     let connections = hosts.sshd.connections();
-    for round in 1..=4 {
+    for round in 1..=cuts {
         until("two connections more", || (connections.count() >= 2 * round).then_some(()));
         // Long enough for some to be in the middle of a stream.
         let had = fs::metadata(copy.join("consoles/1/uart0.raw")).map_or(0, |about| about.len());
@@ -214,7 +221,7 @@ fn a_run_and_a_terminal_survive_ssh_connections_that_are_cut() {
         });
         connections.cut();
     }
-    until("the last connections", || (connections.count() >= 10).then_some(()));
+    until("the last connections", || (connections.count() >= 2 * cuts + 2).then_some(()));
     let mut cancel = hosts.call(&["runs", "cancel", &run]);
     crate::workshop::ran(&mut cancel).unwrap().says(0, &[]);
     let (caller, attached) = (caller.finish(), attached.finish());

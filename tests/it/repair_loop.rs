@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::remote::TwoHosts;
+use crate::remote::{OverSsh, TwoHosts};
 use crate::repair_project::{MEND, RING, RepairProject};
 use crate::workshop::{Ran, Slot, Started, Workshop, ran, side_by_side, until};
 
@@ -307,46 +307,71 @@ fn what_cannot_be_repaired_is_said_before_anything_begins() {
     assert!(folder(&workshop).is_none(), "a run was begun");
 }
 
-#[test]
-fn a_run_is_driven_here_and_its_board_is_that_of_another_rig() {
-    let hosts = TwoHosts::new();
-    // What is known of the place is the rig's: this host has none of its name.
-    hosts.rig.write(
-        "rig.toml",
-        "version = 1\n[[place]]\nname = \"far-board\"\nboard = \"mps2-an385\"\nemulator = {}\n",
-    );
-    until("the place", || hosts.run(&["lease", "ls"]).out().contains("far-board").then_some(()));
-    let project = RepairProject::new(&hosts.desk);
+/// A place that the rig of another host has, and this host has not.
+const FAR: &str =
+    "version = 1\n[[place]]\nname = \"far-board\"\nboard = \"mps2-an385\"\nemulator = {}\n";
+
+/// Repairs the project at a desk with the board of a rig elsewhere; returns the id of the repair run, the runs at the
+/// rig, and a task for a board of another name.
+fn repaired_there(
+    rig: &Workshop,
+    desk: &Workshop,
+    call: impl Fn(&[&str]) -> std::process::Command,
+) -> (String, usize, PathBuf) {
+    let project = RepairProject::new(desk);
     let task = project.task(SCRIPT, Some(MEND));
     let text = fs::read_to_string(&task).unwrap();
     let board = text.lines().find(|line| line.starts_with("board = ")).unwrap().to_owned();
     fs::write(&task, text.replace(&board, "board = \"far-board\"")).unwrap();
-    let _slot = Slot::take();
-    let repaired = ran(hosts.call(&["--json", "repair"]).arg(&task)).unwrap();
+    let repaired = ran(call(&["--json", "repair"]).arg(&task)).unwrap();
     assert_eq!(repaired.code(), 0, "{repaired}");
     let document = repaired.json().unwrap();
     assert_eq!(document["state"], "SUCCESS", "{document:#}");
     assert_eq!(document["proof"]["reverted"]["passed"], false, "{document:#}");
     project.is_untouched();
     // Every run of a board was at the rig, and is copied here with what it shows.
-    let there: Vec<_> = hosts.rig.run_dirs();
+    let there: Vec<_> = rig.run_dirs();
     assert!(there.len() >= 5, "{there:?}");
     for dir in &there {
-        let copy = hosts.desk.runs().join(dir.file_name().unwrap());
+        let copy = desk.runs().join(dir.file_name().unwrap());
         assert!(copy.join("record.json").exists() && !copy.join("children.jsonl").exists());
     }
-    assert!(!hosts.rig.runs().join("repairs").exists(), "the loop is here");
+    assert!(!rig.runs().join("repairs").exists(), "the loop is here");
+    fs::write(&task, text.replace(&board, "board = \"near-board\"")).unwrap();
+    (document["run"].as_str().unwrap().to_owned(), there.len(), task)
+}
+
+#[test]
+fn a_run_is_driven_here_and_its_board_is_that_of_a_rig_behind_ssh() {
+    let hosts = OverSsh::new();
+    hosts.rig.write("rig.toml", FAR);
+    let _slot = Slot::take();
+    let (run, there, task) = repaired_there(&hosts.rig, &hosts.desk, |args| hosts.call(args));
     // A run that goes on finds its rig by itself.
-    let run = document["run"].as_str().unwrap();
+    let fork = hosts.desk.run(["--json", "repair", "fork", &format!("{run}@3")]);
+    assert_eq!(fork.json().unwrap()["state"], "SUCCESS", "{fork}");
+    assert!(hosts.rig.run_dirs().len() > there);
+    let unknown = ran(hosts.call(&["repair"]).arg(&task)).unwrap();
+    unknown.says(2, &["near-board"]);
+}
+
+#[test]
+fn a_run_is_driven_here_and_its_board_is_that_of_another_rig() {
+    let hosts = TwoHosts::new();
+    // What is known of the place is the rig's: this host has none of its name.
+    hosts.rig.write("rig.toml", FAR);
+    until("the place", || hosts.run(&["lease", "ls"]).out().contains("far-board").then_some(()));
+    let _slot = Slot::take();
+    let (run, there, task) = repaired_there(&hosts.rig, &hosts.desk, |args| hosts.call(args));
+    // A run that goes on finds its rig by itself.
     let origin =
-        fs::read_to_string(hosts.desk.runs().join("repairs").join(run).join("origin.json"));
+        fs::read_to_string(hosts.desk.runs().join("repairs").join(&run).join("origin.json"));
     let origin: Value = serde_json::from_str(&origin.unwrap()).unwrap();
     assert_eq!(origin["there"], format!("unix:{}", hosts.socket().display()));
     let fork = hosts.desk.run(["--json", "repair", "fork", &format!("{run}@3")]);
     assert_eq!(fork.json().unwrap()["state"], "SUCCESS", "{fork}");
-    assert!(hosts.rig.run_dirs().len() > there.len());
+    assert!(hosts.rig.run_dirs().len() > there);
     // A place that the rig does not have is told in the rig's words.
-    fs::write(&task, text.replace(&board, "board = \"near-board\"")).unwrap();
     let unknown = ran(hosts.call(&["repair"]).arg(&task)).unwrap();
     unknown.says(2, &["near-board"]);
 }

@@ -1,8 +1,9 @@
 //! Measures leases for `cargo xtask bench`, in a process of its own.
 //!
-//! Threads with connections of their own, as processes have them, give one place to each other: each asks,
-//! waits in the queue, has the lease, and releases it. The floor beside it is an SQLite table with the
-//! same settings in which one row is changed twice for each hand-over.
+//! Users give one place to each other: each asks, waits in the queue, has the lease, and releases it. Once as
+//! processes do that live for one order, each of which opens the store, and once as callers of a service do,
+//! which has the store open. The floor beside it is an SQLite table with the same settings in which one row is
+//! changed twice for each hand-over.
 
 #![allow(clippy::print_stdout, reason = "it talks to the bench over its standard output")]
 
@@ -29,12 +30,15 @@ const USERS: usize = 4;
 /// A rig with one place.
 struct OnePlace {
     state: PathBuf,
+    /// The store of the service; opened for each order where there is none.
+    open: Option<LeaseStore>,
     policy: LeasePolicy,
     places: Vec<LeasablePlace>,
 }
 
 impl OnePlace {
-    fn new(state: &Path) -> Result<Self, Box<dyn Error>> {
+    fn new(state: &Path, served: bool) -> Result<Self, Box<dyn Error>> {
+        std::fs::create_dir_all(state)?;
         let traits = PlaceTraits {
             place: "bench-1".parse()?,
             board: "board".parse()?,
@@ -45,16 +49,20 @@ impl OnePlace {
             emulated: false,
         };
         let places = vec![LeasablePlace { traits, fitness: Fitness::Healthy }];
-        Ok(Self { state: state.to_owned(), policy: LeasePolicy::default(), places })
+        let open = served.then(|| LeaseStore::open(&LeaseStore::path_in(state))).transpose()?;
+        Ok(Self { state: state.to_owned(), open, policy: LeasePolicy::default(), places })
     }
 
-    /// Gives an order as a process does that lives for this order alone. Returns the token of a lease
-    /// that is active.
+    /// Gives an order. Returns the token of a lease that is active.
     fn order(&self, user: &RigUser, order: &LeaseOrder) -> Result<Option<u64>, LeaseError> {
-        let store = LeaseStore::open(&LeaseStore::path_in(&self.state))?;
+        let own = match self.open {
+            Some(_) => None,
+            None => Some(LeaseStore::open(&LeaseStore::path_in(&self.state))?),
+        };
+        let Some(store) = self.open.as_ref().or(own.as_ref()) else { return Ok(None) };
         let (locks, policy, places) = (&Places::new(&self.state), &self.policy, &self.places[..]);
         let access = &AccessRules::default();
-        match (RigLeases { store: &store, locks, policy, places, access }).answer(user, order)? {
+        match (RigLeases { store, locks, policy, places, access }).answer(user, order)? {
             LeaseAnswer::Lease { lease } => Ok(match lease.state {
                 LeaseState::Active { token, .. } => Some(token),
                 _ => None,
@@ -114,34 +122,44 @@ fn main() -> Result<(), Box<dyn Error>> {
     let folder = PathBuf::from(args.next().ok_or("name a folder")?);
     let rounds: u64 = args.next().ok_or("name the number of rounds")?.parse()?;
     let time = Duration::from_millis(args.next().ok_or("name the time of a round")?.parse()?);
-    let (mut floor, mut ours, mut most) = (Vec::new(), Vec::new(), 0);
+    let (mut bare, mut served, mut handed, mut most) = (Vec::new(), Vec::new(), Vec::new(), 0);
     for round in 0..rounds {
         let state = folder.join(format!("state-{round}"));
         std::fs::create_dir_all(&state)?;
-        floor.push(bare(&state.join("bare.db"), time)?);
-        let (place, seen, began) =
-            (OnePlace::new(&state)?, SeenTogether::default(), Instant::now());
-        let until = began + time;
-        let ended = std::thread::scope(|threads| {
-            let user = |number| {
-                let (place, seen) = (&place, &seen);
-                threads.spawn(move || use_place(place, number, until, seen))
-            };
-            let users: Vec<_> = (0..USERS).map(user).collect();
-            users.into_iter().map(|user| user.join()).collect::<Vec<_>>()
-        });
-        for user in ended {
-            user.map_err(|_| "a user has panicked")?.map_err(|error| error.to_string())?;
+        bare.push(changed_rows(&state.join("bare.db"), time)?);
+        for (ours, is_served) in [(&mut served, true), (&mut handed, false)] {
+            let state = state.join(if is_served { "served" } else { "handed" });
+            let (figure, holders) = hand_over(&OnePlace::new(&state, is_served)?, time)?;
+            ours.push(figure);
+            most = most.max(holders);
         }
-        ours.push(seen.handed.into_inner() as f64 / began.elapsed().as_secs_f64());
-        most = most.max(seen.most.into_inner());
     }
-    println!("{}", json!({ "bare": floor, "handed": ours, "most_holders": most }));
+    let told = json!({ "bare": bare, "served": served, "handed": handed, "most_holders": most });
+    println!("{told}");
     Ok(())
 }
 
+/// Has all users use a place; returns hand-overs a second, and how many had it at once.
+fn hand_over(place: &OnePlace, time: Duration) -> Result<(f64, u64), Box<dyn Error>> {
+    let (seen, began) = (SeenTogether::default(), Instant::now());
+    let until = began + time;
+    let ended = std::thread::scope(|threads| {
+        let user = |number| {
+            let seen = &seen;
+            threads.spawn(move || use_place(place, number, until, seen))
+        };
+        let users: Vec<_> = (0..USERS).map(user).collect();
+        users.into_iter().map(|user| user.join()).collect::<Vec<_>>()
+    });
+    for user in ended {
+        user.map_err(|_| "a user has panicked")?.map_err(|error| error.to_string())?;
+    }
+    let figure = seen.handed.into_inner() as f64 / began.elapsed().as_secs_f64();
+    Ok((figure, seen.most.into_inner()))
+}
+
 /// Changes a row twice for each hand-over; returns hand-overs a second.
-fn bare(path: &Path, time: Duration) -> Result<f64, Box<dyn Error>> {
+fn changed_rows(path: &Path, time: Duration) -> Result<f64, Box<dyn Error>> {
     let db = Connection::open(path)?;
     db.pragma_update(None, "journal_mode", "wal")?;
     db.pragma_update(None, "synchronous", "full")?;

@@ -142,7 +142,7 @@ fn line(finding: &DoctorFinding, paint: Paint) -> String {
 }
 
 fn rig(catalogue: &Catalogue) -> DoctorFinding {
-    let (places, boards) = (catalogue.rig.places.len(), catalogue.profiles.len());
+    let (places, boards) = (catalogue.rig.places.len(), catalogue.profiles.count());
     let what = format!("{places} places, {boards} boards");
     match catalogue.rig_files.first() {
         Some(file) => DoctorFinding::ok("rig-file", format!("{}: {what}", file.display())),

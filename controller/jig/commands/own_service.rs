@@ -72,7 +72,8 @@ fn look(common: &Common) -> Option<FoundService> {
         return None;
     }
     let config = common.own_lab();
-    let own = Catalogue::load(&config).ok()?.described(&config).ok()?;
+    // The same reading serves who opens the rig.
+    let own = common.reader.read(&config).ok()?.described(&config).ok()?;
     let names_state = common.state.is_some();
     let mut candidates = candidates.into_iter();
     candidates.find_map(|Candidate { socket, of_machine }| {

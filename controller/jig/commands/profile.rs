@@ -132,7 +132,7 @@ fn check_one(source: &Source, profiles: &[BoardProfile], faults: &FaultSets) -> 
             Checked { kind: "fault set", result: result.map_err(first) }
         }
         Kind::RigFile => {
-            let result = Rig::parse_with([RigText { origin, text }], profiles, &DescribedChips);
+            let result = Rig::parse_with([RigText { origin, text }], &profiles, &DescribedChips);
             let result = result.map_err(first).and_then(|rig| match shares_ports(source, &rig) {
                 Some(problems) => Err(problems),
                 None => Ok(format!("{} places", rig.places.len())),

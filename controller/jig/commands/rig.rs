@@ -163,7 +163,7 @@ impl OpenRig {
 pub(crate) fn elsewhere(common: &Common) -> Result<Option<RemoteRig>, Failure> {
     match own_service::found(common) {
         Some(FoundService::OtherFolders { socket }) => {
-            let runs = Catalogue::load(&common.own_lab())?.runs_dir();
+            let runs = common.reader.read(&common.own_lab())?.runs_dir();
             let connect = Arc::new(SocketConnect(socket));
             let rig = RemoteRig::new(connect, runs, caller(), env!("CARGO_PKG_VERSION"));
             Ok(Some(rig.under(common.lease.clone())))

@@ -6,7 +6,7 @@
 use std::ffi::OsString;
 use std::sync::Arc;
 
-use jig_lab::{Catalogue, KnowledgeDoor};
+use jig_lab::KnowledgeDoor;
 use jig_model::{Fault, exit};
 use jig_rig::identity::{named, over_ssh, own_identity};
 use jig_rig::store::host_name;
@@ -37,7 +37,7 @@ pub(crate) fn rpc(common: &Common, args: RpcArgs) -> Result<u8, Failure> {
 /// Says what connections are served from.
 pub(crate) fn rig_host(common: &Common) -> Result<RigHost, Failure> {
     let config = common.lab()?;
-    let catalogue = Catalogue::load(&config)?;
+    let catalogue = common.reader.read(&config)?;
     let state = catalogue.state();
     let program: OsString = std::env::current_exe().unwrap_or_else(|_| "jig".into()).into();
     Ok(RigHost {
@@ -48,7 +48,7 @@ pub(crate) fn rig_host(common: &Common) -> Result<RigHost, Failure> {
         watchers: JobWatchers::default(),
         worker: WorkerProgram { program, args: common.again(), ..WorkerProgram::default() },
         knowledge: KnowledgeDoor::new(&state, model_of_host()),
-        catalogue: CatalogueCache::new(config),
+        catalogue: CatalogueCache::reading_by(config, Arc::clone(&common.reader)),
         name: host_name(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         refuse: |error| Failure::from(error).into(),

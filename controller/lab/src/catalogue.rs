@@ -13,6 +13,7 @@
 //! chip. Without a rig file, or with one that names no place, every board that can
 //! be emulated is a place of its own name.
 
+mod board_set;
 mod chips;
 mod described;
 mod devices;
@@ -28,7 +29,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jig_model::lease::RigUser;
-use jig_model::profile::{BoardProfile, FaultSetText, FaultSets};
+use jig_model::profile::{BoardProfile, FaultSets};
 use jig_model::rig_file::{Canary, CaptureClient, KnowledgeSettings, Place, Rig, RigText};
 use jig_model::{BoardId, PlaceName, Problems};
 use jig_probe::DescribedChips;
@@ -37,26 +38,27 @@ use jig_rig::identity::groups_of;
 use jig_rig::leases::LeaseStore;
 use jig_rig::store::{Places, Retention, open_regular};
 
+pub use self::board_set::BoardSet;
+use self::board_set::KnownFaultSets;
 pub use self::chips::ChipAtProbe;
 use self::chips::{chip_board, chip_boards};
 pub use self::described::{DescribedRig, DescribingFile};
 pub use self::devices::{SharedPort, shared_ports};
 pub use self::error::CatalogueError;
 pub use self::reader::CatalogueReader;
-use self::sources::{Layers, must_read, toml_files};
+#[cfg(test)]
+pub(crate) use self::sources::built_in;
 pub use self::sources::{Source, Unreadable, read};
+use self::sources::{must_read, toml_files, without};
 pub(crate) use self::surroundings::Surroundings;
 use crate::LabConfig;
-
-pub(crate) mod built_in {
-    include!(concat!(env!("OUT_DIR"), "/builtin.rs"));
-}
+use crate::open_stores::OpenStores;
 
 /// All boards and places.
 #[derive(Debug, Clone)]
 pub struct Catalogue {
     /// The boards.
-    pub profiles: BTreeMap<BoardId, Arc<BoardProfile>>,
+    pub profiles: BoardSet,
     /// The places, and where runs are kept.
     pub rig: Rig,
     /// The rig file and its drop-ins; empty if there is none.
@@ -68,8 +70,10 @@ pub struct Catalogue {
     /// As whom the places are used.
     user: RigUser,
     /// The shared fault signatures.
-    fault_sets: FaultSets,
+    fault_sets: KnownFaultSets,
     around: Surroundings,
+    /// What all who look at these boards and places keep open.
+    stores: Arc<OpenStores>,
 }
 
 impl Catalogue {
@@ -88,7 +92,9 @@ impl Catalogue {
     ) -> Result<Self, CatalogueError> {
         let rig_files = files_of_rig(config.rig.as_deref(), &around)?;
         let folders = board_folders(config.boards.as_deref(), &rig_files, &around)?;
-        let Boards { mut profiles, fault_sets, mut bad } = Boards::read(&folders, &folders)?;
+        let mut bad = Vec::new();
+        let fault_sets = KnownFaultSets::of(&folders, &mut bad)?;
+        let mut profiles = BoardSet::of(&folders, &fault_sets, &mut bad)?;
         let mut texts = Vec::new();
         for path in &rig_files {
             texts.extend(must_read(path, &mut bad)?);
@@ -103,16 +109,15 @@ impl Catalogue {
             return Err(CatalogueError::Problems(bad));
         };
         if rig.places.is_empty() {
-            rig.places = Rig::of_profiles(&profiles).places;
+            rig.places = Rig::of_profiles(profiles.values().map(|board| &**board)).places;
         }
         if let Some(at_probe) = &config.chip {
             // The name comes first: a slip in it is no reason to look for probes.
-            chip_board(&BoardId::of_chip(&at_probe.chip), &fault_sets).transpose()?;
+            chip_board(&BoardId::of_chip(&at_probe.chip), || fault_sets.get()).transpose()?;
             let place = at_probe.in_rig(&rig)?;
             rig.places.push(place);
         }
-        profiles.extend(chip_boards(&rig.places, &fault_sets)?);
-        let profiles = profiles.into_iter().map(|p| (p.id.clone(), Arc::new(p))).collect();
+        profiles.extend(chip_boards(&rig.places, || fault_sets.get())?);
         Ok(Self {
             profiles,
             rig_files,
@@ -122,6 +127,7 @@ impl Catalogue {
             rig,
             fault_sets,
             around,
+            stores: Arc::default(),
         })
     }
 
@@ -195,7 +201,7 @@ impl Catalogue {
         if let Some(known) = self.profiles.get(board) {
             return Ok(Arc::clone(known));
         }
-        match chip_board(board, &self.fault_sets) {
+        match chip_board(board, || self.fault_sets.get()) {
             Some(made) => Ok(Arc::new(made?)),
             None => Err(CatalogueError::UnknownBoard {
                 board: board.clone(),
@@ -258,6 +264,11 @@ impl Catalogue {
     pub(crate) fn chips(&self) -> BTreeMap<BoardId, String> {
         let chip = |profile: &Arc<BoardProfile>| Some((profile.id.clone(), profile.chip.clone()?));
         self.profiles.values().filter_map(chip).collect()
+    }
+
+    /// Returns the stores that are open.
+    pub(crate) fn stores(&self) -> &OpenStores {
+        &self.stores
     }
 
     /// Returns as whom the places are used.
@@ -327,9 +338,10 @@ impl Boards {
     /// Reads the profiles of some folders, and the fault sets of some folders.
     fn read(boards: &[PathBuf], faults: &[PathBuf]) -> Result<Self, CatalogueError> {
         let mut bad = Vec::new();
-        let fault_sets = fault_sets(faults, &mut bad)?;
-        let profiles = profiles(boards, &fault_sets, &mut bad)?;
-        Ok(Self { profiles, fault_sets, bad })
+        let fault_sets = KnownFaultSets::of(faults, &mut bad)?;
+        let boards = BoardSet::of(boards, &fault_sets, &mut bad)?;
+        let profiles = boards.values().map(|board| (**board).clone()).collect();
+        Ok(Self { profiles, fault_sets: fault_sets.get().clone(), bad })
     }
 }
 
@@ -401,53 +413,4 @@ fn board_folders(
         folders.push(folder);
     }
     Ok(folders)
-}
-
-/// Reads the fault sets; those that are broken are left out.
-fn fault_sets(folders: &[PathBuf], bad: &mut Vec<Problems>) -> Result<FaultSets, CatalogueError> {
-    let mut layers = Layers::of_built_in(built_in::FAULT_SETS);
-    for folder in folders {
-        layers.add(&folder.join("faults"))?;
-    }
-    let mut sources = layers.read(bad)?;
-    let all = FaultSets::parse(sources.iter().map(set_text));
-    if let Ok(sets) = all {
-        return Ok(sets);
-    }
-    sources.retain(|source| {
-        FaultSets::parse([set_text(source)]).map_err(|more| bad.extend(more)).is_ok()
-    });
-    let good = sources.iter().map(set_text);
-    Ok(FaultSets::parse(good).unwrap_or_default())
-}
-
-fn set_text((name, Source { origin, text }): &(String, Source)) -> FaultSetText<'_> {
-    FaultSetText { name, origin, text }
-}
-
-fn profiles(
-    folders: &[PathBuf],
-    faults: &FaultSets,
-    bad: &mut Vec<Problems>,
-) -> Result<Vec<BoardProfile>, CatalogueError> {
-    let mut layers = Layers::of_built_in(built_in::BOARDS);
-    for folder in folders {
-        layers.add(folder)?;
-    }
-    // A broken fault set would make every profile that uses it look broken.
-    let echo = (!bad.is_empty()).then_some("profile::fault-set");
-    let mut profiles = Vec::new();
-    for (_, Source { origin, text }) in layers.read(bad)? {
-        match BoardProfile::parse(&origin, &text, faults) {
-            Ok(profile) => profiles.push(profile),
-            Err(problems) => bad.extend(without(problems, echo)),
-        }
-    }
-    Ok(profiles)
-}
-
-/// Leaves out the problems of a check that only echo problems of another file.
-fn without(mut problems: Problems, echo: Option<&str>) -> Option<Problems> {
-    problems.list.retain(|problem| Some(problem.check) != echo);
-    (!problems.list.is_empty()).then_some(problems)
 }

@@ -21,9 +21,9 @@ use jig_model::lease::{
 };
 use jig_model::{LeaseId, PlaceName, chain};
 use jig_rig::audit::AuditLease;
-use jig_rig::health::{HealthState, HealthStore};
+use jig_rig::health::HealthState;
 use jig_rig::leases::{
-    Admission, Fitness, LeasablePlace, LeaseError, LeaseStore, RigLeases, has_leases, new_lease_id,
+    Admission, Fitness, LeasablePlace, LeaseError, RigLeases, has_leases, new_lease_id,
 };
 use jig_rig::store::PlaceLock;
 use jig_rig::workflow::CancelToken;
@@ -45,7 +45,9 @@ const LEASE_LOOK: Duration = Duration::from_millis(500);
 /// keeper's own clock, so that it has stopped before another user may begin.
 pub const UNRENEWED: Duration = Duration::from_secs(40);
 
-/// First and longest pause between two looks at the queue.
+/// Pause between two looks at the queue of the one who is next, and the longest one. Whoever gives a place back
+/// gives it to the next at once, who sees that half a pause later; those behind have more time the more there
+/// are before them, so a long queue costs little more than a short one.
 const LOOK: Duration = Duration::from_millis(20);
 const LONGEST_LOOK: Duration = Duration::from_millis(250);
 
@@ -127,7 +129,7 @@ impl Catalogue {
         &self,
         work: impl FnOnce(&RigLeases<'_>) -> Result<T, LeaseError>,
     ) -> Result<T, LeaseError> {
-        let store = LeaseStore::open(&self.lease_store())?;
+        let store = self.stores().leases(&self.lease_store())?;
         let (locks, places) = (self.places(), self.leasable());
         let policy = &self.rig.leases;
         let access = &self.rig.access;
@@ -136,13 +138,9 @@ impl Catalogue {
 
     /// Lists the places with what they are selected by and how well they would do.
     pub(crate) fn leasable(&self) -> Vec<LeasablePlace> {
-        // Without the notes nothing is known against a place.
-        let health = HealthStore::open(&self.health_store()).ok();
-        let places = self.rig.places.iter().filter_map(|place| {
-            let now = health
-                .as_ref()
-                .and_then(|store| store.of_by(&health_subject(place), &place.name).ok());
-            let fitness = match now.map(|now| now.state) {
+        let health = self.known_health();
+        let places = self.rig.places.iter().enumerate().filter_map(|(number, place)| {
+            let fitness = match health.get(number).copied().flatten() {
                 None | Some(HealthState::Healthy) => Fitness::Healthy,
                 Some(state) if state.usable() => Fitness::Suspect,
                 Some(_) => Fitness::OutOfService,
@@ -151,6 +149,20 @@ impl Catalogue {
             Some(LeasablePlace { traits, fitness })
         });
         places.collect()
+    }
+
+    /// Lists how each place of the rig is, in one look. Without notes that can be read nothing is known.
+    fn known_health(&self) -> Vec<Option<HealthState>> {
+        let path = self.health_store();
+        // To look begins no store.
+        let Some(store) = path.exists().then(|| self.stores().health(&path).ok()).flatten() else {
+            return Vec::new();
+        };
+        let places = &self.rig.places;
+        let subjects: Vec<_> = places.iter().map(health_subject).collect();
+        let asked: Vec<_> = places.iter().map(|place| &place.name).zip(&subjects).collect();
+        let known = store.of_all(&asked).unwrap_or_default();
+        known.into_iter().map(|health| health.ok().map(|health| health.state)).collect()
     }
 }
 
@@ -167,7 +179,7 @@ pub async fn acquire<E: From<LeaseError>, A: Future<Output = Result<LeaseAnswer,
     mut queued: impl FnMut(&LeaseView),
 ) -> Result<LeaseView, E> {
     let (began, id) = (Instant::now(), ask.lease.clone());
-    let (mut question, mut told, mut pause) = (LeaseOrder::Ask(ask), None, LOOK);
+    let (mut question, mut told) = (LeaseOrder::Ask(ask), None);
     let leave = || LeaseOrder::Release(LeaseNamed::Lease(id.clone()));
     loop {
         let LeaseAnswer::Lease { lease } = order(question).await? else {
@@ -195,11 +207,15 @@ pub async fn acquire<E: From<LeaseError>, A: Future<Output = Result<LeaseAnswer,
                 order(leave()).await?;
                 return Err(LeaseError::Cancelled.into());
             }
-            () = sleep(pause.min(wait.saturating_sub(waited))) => {}
+            () = sleep(pause(position).min(wait.saturating_sub(waited))) => {}
         }
-        pause = (pause * 2).min(LONGEST_LOOK);
         question = LeaseOrder::Poll(LeaseNamed::Lease(id.clone()));
     }
+}
+
+/// Returns how long one at a position of the queue, from 1, waits before it looks again.
+fn pause(position: usize) -> Duration {
+    LOOK.saturating_mul(u32::try_from(position.max(1)).unwrap_or(u32::MAX)).min(LONGEST_LOOK)
 }
 
 /// What a command does with its place, as far as others are concerned.

@@ -25,6 +25,7 @@ mod held;
 mod hold;
 mod knowledge;
 mod leases;
+mod open_stores;
 mod port_opener;
 mod power;
 mod probe;
@@ -46,8 +47,8 @@ pub use self::bind::BindError;
 pub use self::board_facts::BoardFacts;
 pub use self::capture_requests::ClientRequests;
 pub use self::catalogue::{
-    Boards, Catalogue, CatalogueError, CatalogueReader, ChipAtProbe, DescribedRig, DescribingFile,
-    SharedPort, Source, Unreadable, read, rig_files, shared_ports, state_folder,
+    BoardSet, Boards, Catalogue, CatalogueError, CatalogueReader, ChipAtProbe, DescribedRig,
+    DescribingFile, SharedPort, Source, Unreadable, read, rig_files, shared_ports, state_folder,
 };
 pub use self::checks::ChecksError;
 pub use self::config::LabConfig;

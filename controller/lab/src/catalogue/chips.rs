@@ -53,24 +53,24 @@ fn only(probes: Vec<ProbeInfo>) -> Result<String, CatalogueError> {
 }
 
 /// Makes the board of a chip; nothing for a board that is not one.
-pub(super) fn chip_board(
+pub(super) fn chip_board<'f>(
     board: &BoardId,
-    faults: &FaultSets,
+    faults: impl FnOnce() -> &'f FaultSets,
 ) -> Option<Result<BoardProfile, UnknownChip>> {
     // What follows the prefix is a chip's name.
     let name: ChipName = board.chip()?.parse().ok()?;
     let facts = DescribedChips.chip(&name);
-    Some(facts.map(|facts| BoardProfile::of_chip(&name, &facts, faults)))
+    Some(facts.map(|facts| BoardProfile::of_chip(&name, &facts, faults())))
 }
 
 /// Makes the boards of a rig's places that are chips, each once.
-pub(super) fn chip_boards(
+pub(super) fn chip_boards<'f>(
     places: &[Place],
-    faults: &FaultSets,
+    faults: impl Fn() -> &'f FaultSets,
 ) -> Result<Vec<BoardProfile>, UnknownChip> {
     let names: std::collections::BTreeSet<&BoardId> =
         places.iter().map(|place| &place.board).collect();
-    names.into_iter().filter_map(|board| chip_board(board, faults)).collect()
+    names.into_iter().filter_map(|board| chip_board(board, &faults)).collect()
 }
 
 #[cfg(test)]

@@ -225,10 +225,10 @@ mod tests {
         fs::create_dir_all(at.parent().unwrap()).unwrap();
         fs::write(&at, &board).unwrap();
         let mine = "mine".parse().unwrap();
-        assert!(project.read().profiles.contains_key(&mine));
+        assert!(project.read().profiles.get(&mine).is_some());
         project.settle();
         fs::write(&at, board.replacen("title = \"", "title = \"X", 1)).unwrap();
-        assert!(project.read().profiles[&mine].title.starts_with('X'));
+        assert!(project.read().profiles.get(&mine).unwrap().title.starts_with('X'));
         project.settle();
         fs::remove_file(project.path("rig.toml")).unwrap();
         assert!(project.names().contains(&"microbit".to_owned()), "every board is a place");

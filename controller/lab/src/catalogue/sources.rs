@@ -12,6 +12,11 @@ use jig_rig::store::open_regular;
 
 use super::CatalogueError;
 
+/// Texts of this program.
+pub(crate) mod built_in {
+    include!(concat!(env!("OUT_DIR"), "/builtin.rs"));
+}
+
 /// Most bytes that are read of a document. A little more than the model accepts, so that
 /// it is the model which refuses a long one, with its own words.
 const MAX_READ: u64 = (1 << 18) + 1;
@@ -93,6 +98,7 @@ pub(crate) fn toml_files(folder: &Path) -> Result<Vec<PathBuf>, CatalogueError> 
 #[derive(Default)]
 pub(crate) struct Layers {
     texts: BTreeMap<String, Layer>,
+    built_in: BTreeMap<&'static str, &'static str>,
 }
 
 enum Layer {
@@ -100,11 +106,51 @@ enum Layer {
     File(PathBuf),
 }
 
+/// A text that holds.
+pub(crate) enum FoundText {
+    /// That of this program, wherever it was found.
+    BuiltIn {
+        /// A path, or `built-in NAME`.
+        origin: String,
+        /// The text.
+        text: &'static str,
+    },
+    /// Another one.
+    Read(Source),
+}
+
+impl FoundText {
+    /// Returns the text if it is that of this program.
+    pub(crate) fn built_in(&self) -> Option<&'static str> {
+        match self {
+            Self::BuiltIn { text, .. } => Some(text),
+            Self::Read(_) => None,
+        }
+    }
+
+    /// Returns where it was found.
+    pub(crate) fn origin(&self) -> String {
+        match self {
+            Self::BuiltIn { origin, .. } | Self::Read(Source { origin, .. }) => origin.clone(),
+        }
+    }
+
+    /// Returns the text with its origin.
+    pub(crate) fn source(&self) -> Source {
+        match self {
+            Self::BuiltIn { origin, text } => {
+                Source { origin: origin.clone(), text: (*text).to_owned() }
+            }
+            Self::Read(source) => source.clone(),
+        }
+    }
+}
+
 impl Layers {
     /// Begins with what the binary brings.
-    pub(crate) fn of_built_in(table: &[(&str, &'static str)]) -> Self {
+    pub(crate) fn of_built_in(table: &[(&'static str, &'static str)]) -> Self {
         let texts = table.iter().map(|&(name, text)| (name.to_owned(), Layer::BuiltIn(text)));
-        Self { texts: texts.collect() }
+        Self { texts: texts.collect(), built_in: table.iter().copied().collect() }
     }
 
     /// Adds a folder; its files win over what is there.
@@ -120,21 +166,24 @@ impl Layers {
     pub(crate) fn read(
         self,
         bad: &mut Vec<Problems>,
-    ) -> Result<Vec<(String, Source)>, CatalogueError> {
-        let mut sources = Vec::new();
+    ) -> Result<Vec<(String, FoundText)>, CatalogueError> {
+        let mut found = Vec::new();
         for (name, layer) in self.texts {
-            let source = match layer {
+            let text = match layer {
                 Layer::BuiltIn(text) => {
-                    Source { origin: format!("built-in {name}"), text: text.to_owned() }
+                    FoundText::BuiltIn { origin: format!("built-in {name}"), text }
                 }
                 Layer::File(path) => match must_read(&path, bad)? {
-                    Some(source) => source,
+                    Some(Source { origin, text }) => match self.built_in.get(name.as_str()) {
+                        Some(same) if **same == text => FoundText::BuiltIn { origin, text: same },
+                        _ => FoundText::Read(Source { origin, text }),
+                    },
                     None => continue,
                 },
             };
-            sources.push((name, source));
+            found.push((name, text));
         }
-        Ok(sources)
+        Ok(found)
     }
 }
 
@@ -153,6 +202,12 @@ pub(crate) fn must_read(
             Err(CatalogueError::Unreadable { path: path.to_owned(), source })
         }
     }
+}
+
+/// Leaves out the problems of a check that only echo problems of another file.
+pub(crate) fn without(mut problems: Problems, echo: Option<&str>) -> Option<Problems> {
+    problems.list.retain(|problem| Some(problem.check) != echo);
+    (!problems.list.is_empty()).then_some(problems)
 }
 
 #[cfg(test)]

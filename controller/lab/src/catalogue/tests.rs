@@ -106,7 +106,14 @@ fn the_most_specific_profile_wins() {
         machine.write(&format!("{folder}/microbit.toml"), &text.collect::<Vec<_>>().join("\n"));
     };
     let title = |args: &[&str]| {
-        machine.load(args).unwrap().profiles[&"microbit".parse().unwrap()].title.clone()
+        machine
+            .load(args)
+            .unwrap()
+            .profiles
+            .get(&"microbit".parse().unwrap())
+            .unwrap()
+            .title
+            .clone()
     };
     assert!(title(&[]).contains("BBC"));
     for (folder, args) in [

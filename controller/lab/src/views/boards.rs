@@ -1,6 +1,7 @@
 //! Boards and places.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use jig_model::profile::{Arch, BoardProfile, Deploy, DeployMethod};
 use jig_model::rig_file::Place;
@@ -113,7 +114,7 @@ impl BoardList {
 enum KnownHealth {
     /// No health has been recorded yet.
     Blank,
-    Store(HealthStore),
+    Store(Arc<HealthStore>),
     Unreadable,
 }
 
@@ -124,7 +125,7 @@ impl KnownHealth {
         if !path.exists() {
             return Self::Blank;
         }
-        HealthStore::open(&path).map_or_else(
+        catalogue.stores().health(&path).map_or_else(
             |error| {
                 tracing::warn!(error = chain(&error), "the health of places is not shown");
                 Self::Unreadable

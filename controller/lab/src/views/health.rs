@@ -60,7 +60,7 @@ impl HealthList {
             Some(name) => vec![catalogue.place(name)?.0],
             None => catalogue.visible_places().cloned().collect(),
         };
-        let store = HealthStore::open(&catalogue.health_store())?;
+        let store = catalogue.stores().health(&catalogue.health_store())?;
         let now = Timestamp::now();
         let listed = places.iter().map(|place| of_place(&store, place, history, now));
         Ok(Self { now, places: listed.collect::<Result<_, _>>()? })

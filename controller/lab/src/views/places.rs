@@ -12,7 +12,7 @@ use jig_model::rig_file::Place;
 use jig_model::{ConsoleName, PlaceName, RunId, chain};
 use jig_rig::capture_service::LogFolder;
 use jig_rig::console::escape;
-use jig_rig::health::{HealthState, HealthStore, PlaceHealth};
+use jig_rig::health::{HealthState, PlaceHealth};
 use jig_rig::store::{RunDir, RunStore};
 use serde::{Deserialize, Serialize};
 
@@ -97,7 +97,7 @@ impl SnapshotReader {
     pub fn read(&mut self, catalogue: &Catalogue) -> RigSnapshot {
         let mut missing = Vec::new();
         let health = catalogue.health_store();
-        let health = health.exists().then(|| HealthStore::open(&health)).transpose();
+        let health = health.exists().then(|| catalogue.stores().health(&health)).transpose();
         let health = health.unwrap_or_else(|error| {
             missing.push(format!("health: {}", one_line(&chain(&error))));
             None

@@ -15,6 +15,7 @@ mod of_chip;
 pub(crate) mod placeholder;
 mod raw;
 mod shell_at;
+mod source;
 mod types;
 mod usb;
 
@@ -25,6 +26,7 @@ pub use health::{CheckKind, HealthSpec};
 pub(crate) use of_chip::USUAL_BAUD;
 pub use placeholder::{ArgPart, PlaceholderError, arg_parts};
 pub use raw::FEATURES;
+pub use source::ProfileSource;
 pub use types::{
     Arch, BoardProfile, BootStage, ConsoleKind, ConsoleSpec, DebugCore, DebugSpec, Emulation,
     FaultSignature, FaultText, FlashModel, KnownGoodSpec, Limits, MemoryKind, MemoryRegion,

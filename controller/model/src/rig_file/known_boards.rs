@@ -5,12 +5,12 @@ use std::borrow::Cow;
 use crate::BoardId;
 use crate::chip::{ChipName, ChipSource};
 use crate::document::{Findings, Located, did_you_mean};
-use crate::profile::{BoardProfile, FaultSets};
+use crate::profile::{BoardProfile, FaultSets, ProfileSource};
 
 /// The boards that places may name.
 #[derive(Clone, Copy)]
 pub(super) struct KnownBoards<'a> {
-    pub(super) profiles: &'a [BoardProfile],
+    pub(super) profiles: &'a dyn ProfileSource,
     pub(super) chips: &'a dyn ChipSource,
 }
 
@@ -21,11 +21,11 @@ impl<'a> KnownBoards<'a> {
         board: &Located<BoardId>,
         findings: &Findings,
     ) -> Option<Cow<'a, BoardProfile>> {
-        if let Some(found) = self.profiles.iter().find(|profile| profile.id == board.value) {
+        if let Some(found) = self.profiles.profile(&board.value) {
             return Some(Cow::Borrowed(found));
         }
         let Some(chip) = board.value.chip() else {
-            let known = self.profiles.iter().map(|profile| profile.id.as_str());
+            let known = self.profiles.names().into_iter();
             let (message, help) = (
                 format!("there is no board profile {:?}", board.value.as_str()),
                 did_you_mean(board.value.as_str(), known),

@@ -19,7 +19,7 @@ use crate::chip::{ChipSource, NoChips};
 use crate::document::{Findings, Located, document_schema, open};
 use crate::lease::LeasePolicy;
 use crate::power::{PowerDevice, RawPower, SECRET};
-use crate::profile::BoardProfile;
+use crate::profile::{BoardProfile, ProfileSource};
 use crate::{DeviceName, PlaceName, Problems};
 
 const KIND: &str = "rig file";
@@ -86,7 +86,7 @@ impl Rig {
         files: impl IntoIterator<Item = RigText<'a>>,
         profiles: &[BoardProfile],
     ) -> Result<Self, Vec<Problems>> {
-        Self::parse_with(files, profiles, &NoChips)
+        Self::parse_with(files, &profiles, &NoChips)
     }
 
     /// Reads a rig as [`Rig::parse`] does; places may name chips, too, as `chip:NAME`.
@@ -95,7 +95,7 @@ impl Rig {
     /// Every problem of every file.
     pub fn parse_with<'a>(
         files: impl IntoIterator<Item = RigText<'a>>,
-        profiles: &[BoardProfile],
+        profiles: &dyn ProfileSource,
         chips: &dyn ChipSource,
     ) -> Result<Self, Vec<Problems>> {
         let boards = KnownBoards { profiles, chips };

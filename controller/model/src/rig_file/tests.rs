@@ -697,7 +697,9 @@ probe = { selector = "0483:3748" }
 
 #[test]
 fn a_chip_is_a_board_without_a_profile() {
-    let parse = |text: &str| Rig::parse_with([RigText { origin: "rig.toml", text }], &[], &OneChip);
+    let none: &[crate::profile::BoardProfile] = &[];
+    let parse =
+        |text: &str| Rig::parse_with([RigText { origin: "rig.toml", text }], &none, &OneChip);
     let rig = parse(ON_A_CHIP).unwrap();
     assert_eq!(rig.places[0].board.chip(), Some("STM32F411CEUx"));
     for (good, bad, check, help) in [

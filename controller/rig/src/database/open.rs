@@ -2,6 +2,11 @@
 //!
 //! Its `application_id` tells it from other databases, and its `user_version` is the version of its
 //! tables.
+//!
+//! # Design
+//! *The journal stays behind*: to copy it into the file costs two flushes, which is too much for each command.
+//! But who opens a database that no other process has open reads the whole journal, and no journal begins anew
+//! while each process writes once. So whoever closes a database copies a journal that has grown.
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt as _;
@@ -35,6 +40,10 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 
 /// Pause before a refused command is tried again.
 const PAUSE: Duration = Duration::from_millis(10);
+
+/// Size from which on a journal is copied when a database is closed: some twenty changes. To read one of this size
+/// takes less time than to open the rest.
+const GROWN: u64 = 256 << 10;
 
 /// An open database. Every call may wait for the disk and for other processes.
 pub(crate) struct Database {
@@ -124,6 +133,18 @@ impl Database {
         }
     }
 
+    /// Copies a journal that has grown into the file, unless other processes use it now: one of those will.
+    fn copy_grown_journal(&self) -> rusqlite::Result<()> {
+        let mut journal = self.path.as_os_str().to_owned();
+        journal.push("-wal");
+        if std::fs::metadata(journal).is_ok_and(|about| about.len() >= GROWN) {
+            let mut connection = self.connection();
+            connection.busy_handler(None::<fn(i32) -> bool>)?;
+            connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+        }
+        Ok(())
+    }
+
     fn connection(&self) -> MutexGuard<'_, Connection> {
         // A panic cannot leave half a change behind: SQLite rolls it back.
         self.connection.lock().unwrap_or_else(PoisonError::into_inner)
@@ -146,12 +167,20 @@ impl Database {
     }
 }
 
+impl Drop for Database {
+    fn drop(&mut self) {
+        // A journal that is not copied is read by who opens the database next, and copied by who closes it.
+        if let Err(error) = self.copy_grown_journal() {
+            tracing::debug!(path = %self.path.display(), %error, "the journal was not copied");
+        }
+    }
+}
+
 const SOMETHING_ELSE: &str = "it is a database of something else";
 
 fn prepare(connection: &mut Connection) -> rusqlite::Result<()> {
     connection.busy_handler(Some(look_again))?;
-    // Closing does not copy the journal into the file: that would cost every command two
-    // flushes. SQLite does it by itself once the journal has grown.
+    // Not with each command: see above.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     // The file may come from another program.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;

@@ -141,7 +141,7 @@ impl LeaseStore {
 
 fn now(connection: &Connection) -> rusqlite::Result<i64> {
     connection
-        .prepare("SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER)")?
+        .prepare_cached("SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER)")?
         .query_row([], |row| row.get(0))
 }
 
@@ -151,7 +151,7 @@ fn load(
     ids: &[&LeaseId],
 ) -> rusqlite::Result<Result<LeaseTable, String>> {
     let mut table = LeaseTable::default();
-    let mut places = change.prepare("SELECT name, token, used_ms FROM place")?;
+    let mut places = change.prepare_cached("SELECT name, token, used_ms FROM place")?;
     let mut rows = places.query([])?;
     while let Some(row) = rows.next()? {
         let name: String = row.get(0)?;
@@ -164,7 +164,8 @@ fn load(
     let columns = "SELECT id, state, owner, need, class, priority, yields, comment, by_id,
         ttl_ms, longest_ms, asked_ms, until_ms, busy_ms, place, token, granted_ms, ended_ms, why
         FROM lease";
-    let mut live = change.prepare(&format!("{columns} WHERE state <> 'ended' ORDER BY seq"))?;
+    let mut live =
+        change.prepare_cached(&format!("{columns} WHERE state <> 'ended' ORDER BY seq"))?;
     let mut rows = live.query([])?;
     while let Some(row) = rows.next()? {
         match read(row)? {
@@ -173,7 +174,7 @@ fn load(
         }
     }
     drop(rows);
-    let mut named = change.prepare(&format!("{columns} WHERE id = ?1"))?;
+    let mut named = change.prepare_cached(&format!("{columns} WHERE id = ?1"))?;
     for id in ids {
         let mut rows = named.query([id.as_str()])?;
         let Some(row) = rows.next()? else { continue };
@@ -235,7 +236,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Result<LeaseRow, String>> {
 
 /// Writes the rows that differ.
 fn save(change: &Transaction<'_>, before: &LeaseTable, after: &LeaseTable) -> rusqlite::Result<()> {
-    let mut put_place = change.prepare(
+    let mut put_place = change.prepare_cached(
         "INSERT INTO place (name, token, used_ms) VALUES (?1, ?2, ?3)
          ON CONFLICT (name) DO UPDATE SET token = excluded.token, used_ms = excluded.used_ms",
     )?;
@@ -266,7 +267,7 @@ fn put(change: &Transaction<'_>, row: &LeaseRow) -> rusqlite::Result<()> {
             ("ended", place.as_ref(), None, None, Some(*at), Some(why))
         }
     };
-    let mut put = change.prepare(
+    let mut put = change.prepare_cached(
         "INSERT INTO lease (id, state, owner, need, class, priority, yields, comment, by_id,
             ttl_ms, longest_ms, asked_ms, until_ms, busy_ms, place, token, granted_ms, ended_ms, why)
          VALUES (:id, :state, :owner, :need, :class, :priority, :yields, :comment, :by_id,

@@ -9,13 +9,18 @@ use jig_lab::{Catalogue, CatalogueError, CatalogueReader, LabConfig};
 #[derive(Debug, Default)]
 pub struct CatalogueCache {
     config: LabConfig,
-    reader: CatalogueReader,
+    reader: Arc<CatalogueReader>,
 }
 
 impl CatalogueCache {
     /// Says where the rig is described.
     pub fn new(config: LabConfig) -> Self {
-        Self { config, reader: CatalogueReader::default() }
+        Self::reading_by(config, Arc::default())
+    }
+
+    /// Does so with what keeps what this process has read of it already.
+    pub fn reading_by(config: LabConfig, reader: Arc<CatalogueReader>) -> Self {
+        Self { config, reader }
     }
 
     /// Returns where the rig is described.

@@ -151,6 +151,62 @@ fn processes_that_want_a_place_at_once_have_it_one_after_the_other() {
 }
 
 #[test]
+fn the_journal_of_a_store_that_is_opened_for_each_order_stays_small() {
+    let folder = Folder::new();
+    let mut journal = LeaseStore::path_in(folder.state.path()).into_os_string();
+    journal.push("-wal");
+    let mut most = 0;
+    for number in 0..120 {
+        let lease = format!("l{number}");
+        folder.ask("anna", &lease);
+        folder.order("anna", release(&lease)).unwrap();
+        most = most.max(std::fs::metadata(&journal).unwrap().len());
+    }
+    // One that has just grown enough, and the changes of the process that copies it.
+    assert!(most < 320 << 10, "{most} bytes");
+    assert!(folder.ask("ben", "last").id == id("last"));
+}
+
+#[test]
+fn callers_of_one_open_store_have_a_place_one_after_the_other() {
+    let folder = Folder::new();
+    let (inside, most, given) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    folder.with(|leases| {
+        let order = |who: &str, order: &LeaseOrder| match leases.answer(&user(who), order).unwrap()
+        {
+            LeaseAnswer::Lease { lease } => lease,
+            LeaseAnswer::List { .. } => panic!("no lease"),
+        };
+        std::thread::scope(|threads| {
+            for number in 0..4 {
+                let (inside, most, given, order) = (&inside, &most, &given, &order);
+                threads.spawn(move || {
+                    let who = format!("user-{number}");
+                    for _ in 0..20 {
+                        let lease = new_lease_id();
+                        let mut view = order(&who, &LeaseOrder::Ask(ask(lease.as_str(), "a")));
+                        while token(&view).is_none() {
+                            assert!(std::time::Instant::now() < deadline, "no lease in time");
+                            std::thread::yield_now();
+                            let named = LeaseNamed::Lease(lease.clone());
+                            view = order(&who, &LeaseOrder::Poll(named));
+                        }
+                        most.fetch_max(inside.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                        // Each token is higher than all before.
+                        let before = given.swap(token(&view).unwrap(), Ordering::SeqCst);
+                        assert!(before < token(&view).unwrap(), "{before}");
+                        inside.fetch_sub(1, Ordering::SeqCst);
+                        order(&who, &release(lease.as_str()));
+                    }
+                });
+            }
+        });
+    });
+    assert_eq!((most.into_inner(), given.into_inner()), (1, 80));
+}
+
+#[test]
 fn a_store_of_something_else_is_refused() {
     let folder = Folder::new();
     let path = LeaseStore::path_in(folder.state.path());
