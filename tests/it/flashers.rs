@@ -2,9 +2,11 @@
 //! one.
 
 use std::fs;
+use std::io::Read as _;
 use std::os::unix::fs::PermissionsExt as _;
+use std::process::Command;
 
-use nix::fcntl::{Flock, FlockArg};
+use nix::fcntl::{FcntlArg, Flock, FlockArg, OFlag, fcntl};
 use serde_json::Value;
 
 use crate::board::{Board, KIND, device, outlets};
@@ -118,6 +120,33 @@ fn a_port_where_no_boot_loader_answers_and_one_that_others_hold_are_told_apart()
     flash().says(75, &["esptool: another program has the serial port open", "fuser -v"]);
     drop((held, far));
     flash().says(75, &["esptool: the serial port is not there", "jig discover"]);
+}
+
+/// A program that asks on the terminal of the user would be stopped there, behind its question.
+#[test]
+fn a_program_that_asks_on_the_terminal_finds_none() {
+    let workshop = Workshop::new();
+    let asks =
+        "#!/bin/sh\nprintf 'Erase the chip? [y/N] ' > /dev/tty || exit 3\nread -r yes < /dev/tty\n";
+    let program = workshop.write("asks", asks);
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let flasher = format!("{{ command = [\"{}\", \"{{image}}\"] }}", program.display());
+    rig(&workshop, "", &flasher, "");
+    let image = elf(KIND, "unity-pass");
+    let jig = workshop.jig(["flash", "-b", "bare", &image]);
+    let (far, near, _) = terminal();
+    let mut on_terminal = Command::new("setsid");
+    on_terminal.args(["--ctty", "--wait"]).arg(jig.get_program()).args(jig.get_args()).env_clear();
+    on_terminal.envs(jig.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    on_terminal.current_dir(workshop.path(".")).stdin(near);
+    let flashed = ran(&mut on_terminal).unwrap();
+    flashed.says(75, &["asks ended with code 3", "/dev/tty: No such device or address"]);
+    drop(on_terminal);
+    // Nothing of it stands on the terminal.
+    fcntl(&far, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).unwrap();
+    let mut shown = [0; 64];
+    let count = (&far).read(&mut shown).unwrap_or_default();
+    assert_eq!(String::from_utf8_lossy(&shown[..count]), "");
 }
 
 /// Tells whether a program is installed; says so if not.
