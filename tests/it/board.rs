@@ -4,11 +4,14 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::fd::AsFd as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::power_lab::{Asked, Web};
 use crate::serial::terminal;
@@ -112,15 +115,31 @@ impl Board {
         });
     }
 
-    /// Puts its console behind a pseudo-terminal, as of a USB adapter; returns its path.
+    /// Puts its console behind a pseudo-terminal, as of a USB adapter; returns its path. The adapter is
+    /// there until the board is plugged in again.
     pub(crate) fn on_a_tty(&self) -> PathBuf {
         let (mut far, near, path) = terminal();
+        let (plug, unplugged) = UnixStream::pair().unwrap();
         *lock(&self.0.host) = Some(Box::new(far.try_clone().unwrap()));
+        *lock(&self.0.plug) = Some(plug);
         let target = Arc::clone(&self.0.target);
         thread::spawn(move || {
             // While it is open here, the adapter stays when Jig closes the port.
             let _near = near;
-            pump(&mut far, |bytes| put(&target, bytes));
+            let mut buf = [0; 4096];
+            loop {
+                let [told, here] =
+                    [unplugged.as_fd(), far.as_fd()].map(|end| PollFd::new(end, PollFlags::POLLIN));
+                let mut ends = [told, here];
+                poll(&mut ends, PollTimeout::NONE).unwrap();
+                if ends[0].any().unwrap() {
+                    return;
+                }
+                match far.read(&mut buf) {
+                    Ok(count @ 1..) => put(&target, &buf[..count]),
+                    _ => return,
+                }
+            }
         });
         path
     }
@@ -234,6 +253,7 @@ impl Board {
     /// Pulls its serial adapter out, and plugs it in again.
     pub(crate) fn replug(&self) {
         let plug = lock(&self.0.plug).take().unwrap();
+        *lock(&self.0.host) = None;
         plug.shutdown(Shutdown::Both).unwrap();
     }
 }

@@ -2,12 +2,16 @@
 //! one.
 
 use std::fs;
+use std::io::Read as _;
 use std::os::unix::fs::PermissionsExt as _;
+use std::process::Command;
 
+use nix::fcntl::{FcntlArg, Flock, FlockArg, OFlag, fcntl};
 use serde_json::Value;
 
 use crate::board::{Board, KIND, device, outlets};
-use crate::manifest::elf;
+use crate::manifest::{elf, repository};
+use crate::serial::terminal;
 use crate::workshop::{Ran, Slot, Workshop, ran, until};
 
 /// Writes a rig file of one place.
@@ -30,8 +34,15 @@ fn real_programs_without_a_board_fail_in_words_that_are_known() {
             ["avrdude: the serial port is not there", "jig discover"],
         ),
         (
+            // It says the same of a port that is not there as of one where nothing answers.
             format!("{{ preset = \"bossac\", {port} }}"),
-            ["bossac: no boot loader answers on the port", "press RESET twice"],
+            ["bossac: the serial port is not there", "jig discover"],
+        ),
+        (
+            format!(
+                "{{ preset = \"bossac\", options = {{ args = [\"--arduino-erase\"] }}, {port} }}"
+            ),
+            ["bossac: the serial port is not there", "jig discover"],
         ),
         (
             "{ preset = \"dfu-util-stm32\" }".to_owned(),
@@ -49,6 +60,25 @@ fn real_programs_without_a_board_fail_in_words_that_are_known() {
             "{ preset = \"teensy\", options = { mcu = \"foo\" } }".to_owned(),
             ["teensy_loader_cli: the option `mcu` names no board", "--list-mcus"],
         ),
+        (
+            "{ preset = \"openocd\", options = { target = \"target/nrf51.cfg\" } }".to_owned(),
+            ["openocd: the probe is not there", "jig probes"],
+        ),
+        (
+            "{ preset = \"openocd\", options = { interface = \"interface/stlink.cfg\", \
+             target = \"target/stm32f4x.cfg\" } }"
+                .to_owned(),
+            ["openocd: the probe is not there", "jig probes"],
+        ),
+        (
+            "{ preset = \"openocd\", options = { target = \"target/none.cfg\" } }".to_owned(),
+            ["openocd: OpenOCD has no such script", "ls /usr/share/openocd/scripts"],
+        ),
+        (
+            "{ preset = \"fastboot\", options = { partition = \"boot\" }, idle_timeout = \"2s\" }"
+                .to_owned(),
+            ["fastboot: no board is in fastboot mode", "fastboot devices"],
+        ),
         // It waits for a board without end.
         (
             "{ preset = \"teensy\", options = { mcu = \"TEENSY41\" }, idle_timeout = \"2s\" }"
@@ -60,6 +90,96 @@ fn real_programs_without_a_board_fail_in_words_that_are_known() {
         let failed = workshop.run(["flash", "-b", "bare", &image]);
         failed.says(75, &words);
         assert!(failed.err().contains("flasher-1.log"), "{failed}");
+    }
+}
+
+/// Serial ports of which nobody has the other end, and one that a program holds.
+#[test]
+fn a_port_where_no_boot_loader_answers_and_one_that_others_hold_are_told_apart() {
+    let workshop = Workshop::new();
+    let image = elf(KIND, "unity-pass");
+    let (far, near, path) = terminal();
+    let port = format!("port = \"{}\"", path.display());
+    let flash = |flasher: &str| {
+        rig(&workshop, "", flasher, "");
+        workshop.run(["flash", "-b", "bare", &image])
+    };
+    flash(&format!("{{ preset = \"bossac\", {port} }}"))
+        .says(75, &["bossac: no boot loader answers on the port", "press RESET twice"]);
+    // What PyPI alone has is tried where it is installed.
+    if !is_installed("esptool") {
+        return;
+    }
+    let binary = format!("{}@0x10000", workshop.write("app.bin", [0xe9; 300]).display());
+    let flash = || {
+        rig(&workshop, "", &format!("{{ preset = \"esptool\", {port} }}"), "");
+        workshop.run(["flash", "-b", "bare", &binary])
+    };
+    flash().says(75, &["esptool: the chip does not answer", "hold BOOT"]);
+    let held = Flock::lock(near, FlockArg::LockExclusive).unwrap();
+    flash().says(75, &["esptool: another program has the serial port open", "fuser -v"]);
+    drop((held, far));
+    flash().says(75, &["esptool: the serial port is not there", "jig discover"]);
+}
+
+/// A program that asks on the terminal of the user would be stopped there, behind its question.
+#[test]
+fn a_program_that_asks_on_the_terminal_finds_none() {
+    let workshop = Workshop::new();
+    let asks =
+        "#!/bin/sh\nprintf 'Erase the chip? [y/N] ' > /dev/tty || exit 3\nread -r yes < /dev/tty\n";
+    let program = workshop.write("asks", asks);
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let flasher = format!("{{ command = [\"{}\", \"{{image}}\"] }}", program.display());
+    rig(&workshop, "", &flasher, "");
+    let image = elf(KIND, "unity-pass");
+    let jig = workshop.jig(["flash", "-b", "bare", &image]);
+    let (far, near, _) = terminal();
+    let mut on_terminal = Command::new("setsid");
+    on_terminal.args(["--ctty", "--wait"]).arg(jig.get_program()).args(jig.get_args()).env_clear();
+    on_terminal.envs(jig.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    on_terminal.current_dir(workshop.path(".")).stdin(near);
+    let flashed = ran(&mut on_terminal).unwrap();
+    flashed.says(75, &["asks ended with code 3", "/dev/tty: No such device or address"]);
+    drop(on_terminal);
+    // Nothing of it stands on the terminal.
+    fcntl(&far, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).unwrap();
+    let mut shown = [0; 64];
+    let count = (&far).read(&mut shown).unwrap_or_default();
+    assert_eq!(String::from_utf8_lossy(&shown[..count]), "");
+}
+
+/// Tells whether a program is installed; says so if not.
+fn is_installed(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap();
+    let found = std::env::split_paths(&path).any(|folder| folder.join(program).exists());
+    if !found {
+        eprintln!("{program} was not tried: it is not installed");
+    }
+    found
+}
+
+#[test]
+fn programs_that_pypi_has_fail_in_words_that_are_known() {
+    let workshop = Workshop::new();
+    let image = elf(KIND, "unity-pass");
+    let build = workshop.path("build");
+    for (program, options, words) in [
+        (
+            "pyocd",
+            "{ device = \"nrf51822\" }".to_owned(),
+            ["pyocd: the probe is not there", "pyocd list"],
+        ),
+        (
+            "west",
+            format!("{{ build = \"{}\" }}", build.display()),
+            ["west: west does not find the build, or is not in a workspace", "by its whole path"],
+        ),
+    ] {
+        if is_installed(program) {
+            rig(&workshop, "", &format!("{{ preset = \"{program}\", options = {options} }}"), "");
+            workshop.run(["flash", "-b", "bare", &image]).says(75, &words);
+        }
     }
 }
 
@@ -309,6 +429,32 @@ fn a_profile_names_the_volume_of_its_boards_and_a_place_another_one() {
     let absent = workshop.run(["flash", "-b", "two", &image]);
     absent.says(75, &["is not mounted after 100ms", "sudo mount DEVICE"]);
     assert!(!absent.err().contains("its output is in"), "{absent}");
+}
+
+/// What the guide shows of flashers is accepted as it stands, and its page names no other preset.
+#[test]
+fn flashers_of_the_guide_are_accepted_as_they_stand() {
+    let workshop = Workshop::new();
+    let guide = repository().join("controller/guide/flashers.md");
+    let text = fs::read_to_string(guide).unwrap();
+    let shown = text.split('`').filter(|code| code.starts_with("{ preset = "));
+    let lines = text.lines().filter_map(|line| line.strip_prefix("flasher = "));
+    let all: Vec<&str> = shown.chain(lines).collect();
+    assert!(all.len() > 15, "{all:?}");
+    for flasher in all {
+        let port = "[[place.console]]\nname = \"uart0\"\ntty = \"/dev/serial/by-id/usb-1\"\n";
+        rig(&workshop, "", flasher, port);
+        // Some programs are told the chip.
+        let text = fs::read_to_string(workshop.path("rig.toml")).unwrap();
+        workshop.write("rig.toml", text.replace(KIND, "netduinoplus2"));
+        let checked = workshop.run(["profile", "check", "rig.toml"]);
+        assert_eq!(checked.code(), 0, "{flasher}: {checked}");
+    }
+    let listed = workshop.run(["--json", "flashers"]).json().unwrap();
+    for flasher in listed["flashers"].as_array().unwrap() {
+        let name = flasher["name"].as_str().unwrap();
+        assert!(text.contains(name), "the guide does not name {name}");
+    }
 }
 
 /// Makes an ELF file with a segment of 64 bytes at each address.

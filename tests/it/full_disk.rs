@@ -59,11 +59,11 @@ fn on_small_disk(workshop: &Workshop, copy: &Path, jig: &Command, said: &Path) -
 }
 
 /// Fills the disk that a folder lies on, to the last page; returns the file that does it.
-fn fill(folder: &Path) -> PathBuf {
+pub(crate) fn fill(folder: &Path) -> PathBuf {
     let ballast = folder.join("ballast");
     let mut file = OpenOptions::new().create(true).append(true).open(&ballast).unwrap();
-    // Pages that are free at the end are found by small writes.
-    for size in [64 << 10, 4 << 10] {
+    // Pages and blocks that are free at the end are found by small writes.
+    for size in [64 << 10, 4 << 10, 512] {
         let full = until("a full disk", || file.write_all(&vec![0; size]).err());
         assert_eq!(full.kind(), ErrorKind::StorageFull);
     }

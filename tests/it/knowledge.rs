@@ -138,3 +138,77 @@ fn units_go_to_another_lab_and_are_pending_there() {
 fn read(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap()
 }
+
+/// Words of documents and questions: each question has those of one document, and no other has.
+const PARTS: [&str; 12] = [
+    "uart",
+    "dma",
+    "watchdog",
+    "flash",
+    "clock",
+    "timer",
+    "gpio",
+    "ethernet",
+    "sensor",
+    "bootloader",
+    "interrupt",
+    "regulator",
+];
+
+#[test]
+fn searches_are_measured_on_documents_of_the_user() {
+    let workshop = Workshop::new();
+    let store = Store { workshop: &workshop, state: "state" };
+    let line = |value: serde_json::Value| value.to_string() + "\n";
+    let documents: String = (0..)
+        .zip(PARTS)
+        .map(|(n, part)| {
+            line(serde_json::json!({ "id": format!("d{n}"), "time": n, "title": format!("{part}: fix"),
+                "text": format!("the {part} stops"), "files": [format!("src/{part}.c")] }))
+        })
+        .collect();
+    let questions: String = (0..)
+        .zip(PARTS)
+        .map(|(n, part)| {
+            line(serde_json::json!({ "id": format!("q{n}"), "time": 100 + n,
+                "text": format!("why is the {part} silent"), "relevant": [format!("d{n}")] }))
+        })
+        .collect();
+    workshop.write("docs.jsonl", &documents);
+    workshop.write("queries.jsonl", &questions);
+    let files = ["bench", "--docs", "docs.jsonl", "--queries", "queries.jsonl"];
+    // The newest question is answered by another document than the one with its word.
+    let wrong = questions.replace("[\"d11\"]", "[\"d0\"]");
+    assert_ne!(wrong, questions);
+    workshop.write("queries.jsonl", wrong);
+    let measured = store.kb(&[&["--json"][..], &files].concat());
+    measured.says(0, &["12 documents, 12 questions"]);
+    let told = measured.json().unwrap()["quality"].take();
+    assert_eq!((&told["learnt_from"], &told["questions"]), (&6.into(), &6.into()), "{told}");
+    let systems = told["systems"].as_array().unwrap();
+    assert!(systems.len() > 3, "{told}");
+    for system in systems {
+        let found = system["quality"]["r1"]["mean"].as_f64().unwrap();
+        assert!((found - 5.0 / 6.0).abs() < 1e-6, "{system}");
+    }
+    // A line that is no document is named; too few questions measure nothing.
+    workshop.write("docs.jsonl", documents + "what?\n");
+    store.kb(&files).says(2, &["docs.jsonl:13"]);
+    workshop.write("queries.jsonl", questions.lines().next().unwrap());
+    workshop.write("docs.jsonl", "");
+    store.kb(&files).says(2, &["fewer than four questions"]);
+}
+
+#[test]
+fn the_order_of_answers_is_learnt_from_enough_feedback_alone() {
+    let workshop = Workshop::new();
+    let store = Store { workshop: &workshop, state: "state" };
+    let unit = store.add();
+    store.kb(&["verify", &unit, "--for", "last byte of the uart"]).says(0, &[]);
+    let fitted = store.kb(&["fit"]);
+    assert!(
+        fitted.code() == 0 && !workshop.path("state/knowledge/weights.json").exists(),
+        "{fitted}"
+    );
+    assert!(format!("{}{}", fitted.out(), fitted.err()).contains("20"), "{fitted}");
+}

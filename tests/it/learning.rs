@@ -9,6 +9,7 @@ use nix::sys::signal::{Signal, kill};
 use rusqlite::Connection;
 use serde_json::Value;
 
+use crate::capture_service::CaptureService;
 use crate::manifest::elf;
 use crate::repair_project::{MEND, RepairProject};
 use crate::workshop::{Ran, Slot, Started, Workshop, ran, until};
@@ -266,4 +267,60 @@ fn nothing_is_learnt_where_the_rig_file_says_so() {
     let rig = rig.to_str().unwrap();
     run(&workshop, &["--rig", rig]).says(1, &[]);
     assert!(!workshop.path(STATE).join("knowledge").exists());
+}
+
+/// Names the file of an embedding model, for the test that needs one.
+const EMBEDDING: &str = "JIG_TEST_EMBEDDING";
+
+/// Returns how many units have a vector, as `jig kb stats` tells.
+fn vectors(workshop: &Workshop, model: &str) -> Option<u64> {
+    let stats = workshop.run(["kb", "--embedding", model, "stats", "--json"]);
+    stats.says(0, &[]);
+    stats.json().unwrap()["meaning"]["vectors"].as_u64()
+}
+
+/// Lets a build fail, and the next one pass: one unit, in the store that the service has, too.
+fn taught(workshop: &Workshop) {
+    let _slot = Slot::take();
+    for (fixture, code) in [("unity-fail", 1), ("unity-pass", 0)] {
+        build(workshop, fixture);
+        workshop.run(["run", "-b", "microbit", "app.elf"]).says(code, &[]);
+    }
+}
+
+#[test]
+fn a_service_makes_the_vectors_of_what_runs_have_taught() {
+    let workshop = Workshop::new();
+    // Without the files of the model the service serves, and units are found by their words.
+    let files = "runtime = \"no.so\"\nmodel = \"no.onnx\"\nvocabulary = \"vocab.txt\"\n";
+    let broken = workshop.write("broken.toml", files).display().to_string();
+    taught(&workshop);
+    let service = CaptureService::with(&workshop, |jig| {
+        jig.env("JIG_EMBEDDING", &broken);
+    });
+    until("a warning", || {
+        let told = fs::read_to_string(workshop.path("keeper.txt")).unwrap();
+        told.contains("new units are found by words only").then_some(())
+    });
+    let found = workshop.run(["kb", "search", "--json", "test_keeps_order"]);
+    assert_eq!(found.says(0, &[]).json().unwrap()["hits"].as_array().unwrap().len(), 1, "{found}");
+    service.stop().says(0, &[]);
+    let Some(model) = std::env::var_os(EMBEDDING) else {
+        eprintln!("no vectors were made: {EMBEDDING} names no embedding.toml");
+        return;
+    };
+    let model = model.into_string().unwrap();
+    assert_eq!(vectors(&workshop, &model), Some(0));
+    let service = CaptureService::with(&workshop, |jig| {
+        jig.env("JIG_EMBEDDING", &model);
+    });
+    until("the vector of a unit", || (vectors(&workshop, &model) == Some(1)).then_some(()));
+    // The third failure of a kind is another unit, which is learnt while the service runs.
+    for _ in 0..2 {
+        let _slot = Slot::take();
+        build(&workshop, "unity-fail");
+        workshop.run(["run", "-b", "microbit", "app.elf"]).says(1, &[]);
+    }
+    until("the vector of a new unit", || (vectors(&workshop, &model) == Some(2)).then_some(()));
+    service.stop().says(0, &[]);
 }

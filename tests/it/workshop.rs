@@ -248,10 +248,14 @@ impl Started {
         self.child.as_mut().unwrap()
     }
 
+    /// Returns its process id.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.as_ref().unwrap().id()
+    }
+
     /// Sends it a signal. It has not been waited for, so the number is its own.
     pub(crate) fn signal(&self, signal: Signal) {
-        let pid = self.child.as_ref().unwrap().id();
-        kill(Pid::from_raw(pid.cast_signed()), signal).unwrap();
+        kill(Pid::from_raw(self.id().cast_signed()), signal).unwrap();
     }
 
     /// Waits for its end.

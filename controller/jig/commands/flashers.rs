@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use jig_model::document::did_you_mean;
-use jig_model::flasher::{FlasherPreset, FlasherPresets};
+use jig_model::flasher::{FlasherPreset, FlasherPresets, KnownFailure};
 use jig_model::{Fault, exit};
 use serde_json::{Value, json};
 
@@ -113,7 +113,8 @@ fn text(preset: &FlasherPreset, paint: Paint) -> String {
         line("option", format!("{}: {}{default}", option.name, option.about));
     }
     for failure in &preset.failures {
-        line("failure", format!("{} ({}): {}", failure.why, failure.cause, failure.help));
+        let KnownFailure { why, cause, help, origin, .. } = failure;
+        line("failure", format!("{why} ({cause}; output from: {}): {help}", origin.words()));
     }
     let needed = preset.options.iter().filter(|option| option.required);
     let needed: Vec<String> = needed.map(|option| format!("{} = \"...\"", option.name)).collect();

@@ -135,9 +135,14 @@ impl From<ProbeCommandError> for Failure {
 fn help(error: &ProbeError, place: &PlaceName) -> Option<String> {
     Some(match error {
         ProbeError::NotFound { .. } | ProbeError::Ambiguous { .. } => {
-            "list them with `jig probes`, then name one with --probe VID:PID:SERIAL; of two alike \
-             without serial numbers, unplug one"
-                .to_owned()
+            let or_correct = match place.chip() {
+                Some(_) => String::new(),
+                None => format!(" or correct `selector` of place {place} in the rig file"),
+            };
+            format!(
+                "list them with `jig probes`, then name one with --probe VID:PID:SERIAL{or_correct}; \
+                 of two alike without serial numbers, unplug one"
+            )
         }
         ProbeError::Held { .. } => "stop that program, or wait for it with --wait 30s".to_owned(),
         ProbeError::UnknownChip { .. } => {

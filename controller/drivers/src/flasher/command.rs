@@ -8,21 +8,24 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use jig_model::Cause;
 use jig_model::event::BoardEvent;
 use jig_model::flasher::InstallHint;
 use jig_model::image::{DeployReport, Image};
-use jig_model::profile::{Deploy, FlashCommand};
+use jig_model::profile::{Deploy, DeployPart, FlashCommand};
 use jig_model::protocol::{
     BindContext, BoxFuture, DriverError, Flasher, PartFactory, ProcessLedger, Protocols, SharedSink,
 };
 use jig_model::rig_file::{CaptureClient, Place};
+use nix::errno::Errno;
 use nix::fcntl::OFlag;
+use nix::unistd::AccessFlags;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe::Receiver;
 use tokio::time::timeout;
 
 use super::arguments::{FlasherFill, arguments};
-use super::error::{FlasherError, LastWords};
+use super::error::{FlasherError, LastWords, PortFault};
 use super::made::make_files;
 use super::output::{FlasherOutput, OutputJudge};
 use super::volume::VolumeFlasher;
@@ -198,6 +201,20 @@ impl CommandFlasher {
             Some((self.command.known_failures.get(*index)?, line.clone()))
         });
         let Some((known, line)) = known else { return Err(error) };
+        // A boot loader that does not answer at a port that cannot be opened was never asked: not every
+        // program tells one from the other.
+        if known.cause == Cause::TargetUnresponsive
+            && let Some((port, fault)) = self.port_fault()
+        {
+            return Err(FlasherError::NoPort {
+                program: self.program().to_owned(),
+                port,
+                fault,
+                line: line.into(),
+                log,
+                source: Box::new(error),
+            });
+        }
         let FlasherFill { serial, port, chip } = &self.fill;
         Err(FlasherError::Known {
             program: self.program().to_owned(),
@@ -208,6 +225,20 @@ impl CommandFlasher {
             log,
             source: Box::new(error),
         })
+    }
+
+    /// Says why this user cannot open the port that the program was told, if so.
+    fn port_fault(&self) -> Option<(String, PortFault)> {
+        let told = [DeployPart::Port, DeployPart::PortIfAny];
+        let port = self.fill.port.as_ref();
+        let port = port.filter(|_| told.iter().any(|part| self.command.uses(part)))?;
+        let access = nix::unistd::access(port.as_str(), AccessFlags::R_OK | AccessFlags::W_OK);
+        let fault = match access.err()? {
+            Errno::ENOENT | Errno::ENOTDIR => PortFault::Missing,
+            Errno::EACCES | Errno::EPERM => PortFault::Forbidden,
+            _ => return None,
+        };
+        Some((port.clone(), fault))
     }
 
     /// Says how a flasher failed, if it did, as far as its end and its output tell by themselves.

@@ -90,6 +90,23 @@ pub enum FlasherError {
         #[source]
         source: Box<FlasherError>,
     },
+    /// No boot loader answered it, because its port cannot be opened.
+    #[error("{program}: {fault} (it said {line:?}; try: {}; all of it is in {log})", fault.help(port))]
+    NoPort {
+        /// The flasher.
+        program: String,
+        /// The port.
+        port: String,
+        /// Why.
+        fault: PortFault,
+        /// The line that made it look.
+        line: Box<str>,
+        /// Name of the file with its output.
+        log: String,
+        /// How it ended.
+        #[source]
+        source: Box<FlasherError>,
+    },
     /// It printed nothing for too long.
     #[error("{program} printed nothing for {idle:?}; {said}")]
     Idle {
@@ -174,6 +191,35 @@ pub enum FlasherError {
     },
 }
 
+/// Why a serial port cannot be opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PortFault {
+    /// There is none of this name.
+    Missing,
+    /// It belongs to others.
+    Forbidden,
+}
+
+impl fmt::Display for PortFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Missing => "the serial port is not there",
+            Self::Forbidden => "this user may not open the serial port",
+        })
+    }
+}
+
+impl PortFault {
+    fn help(self, port: &str) -> String {
+        match self {
+            Self::Missing => {
+                format!("jig discover lists the ports; plug the board in, or correct {port}")
+            }
+            Self::Forbidden => "sudo usermod -aG dialout $USER, then log in again".to_owned(),
+        }
+    }
+}
+
 /// What a flasher said last, and the name of the file that has all of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LastWords {
@@ -198,7 +244,8 @@ impl FlasherError {
             Self::NotMade(_) | Self::Idle { .. } | Self::Asks { .. } | Self::NoSuccess { .. } => {
                 Cause::DeployFailed
             }
-            Self::Unfilled(_)
+            Self::NoPort { .. }
+            | Self::Unfilled(_)
             | Self::Format(_)
             | Self::Pattern(_)
             | Self::Port { .. }

@@ -1,8 +1,8 @@
 //! One of two modules with `unsafe`: what a child does between `fork` and `exec`.
 //!
 //! Between the two only async-signal-safe calls are allowed: no allocation, no locks. The
-//! closure below makes exactly six kinds of system call (`prctl`, `getppid`, `setsid`, `fcntl`,
-//! `setrlimit`, `write`) on values prepared before the fork.
+//! closure below makes exactly nine kinds of system call (`prctl`, `getppid`, `setsid`, `open`, `ioctl`,
+//! `close`, `fcntl`, `setrlimit`, `write`) on values prepared before the fork.
 //!
 //! # Design
 //! A parent learns the low byte of an exit code only, so that 256 looks like success. Where a
@@ -11,22 +11,28 @@
 //! that calls `sudo` does not work. Without the right to set a filter, or on a kernel without
 //! filters, the low byte has to do; the child tells by a pipe whether it has the filter, because a
 //! death by SIGSYS means nothing else without it.
+//!
+//! A child in the background of a user's shell is stopped when it reads from the terminal, such as a flasher
+//! that asks something there, and its question stands among the output of Jig. Without a terminal it fails
+//! at once, in its own words. It leads no session for that: the leader of one gets the next serial port that
+//! it opens as its terminal, and is killed when the port hangs up.
 
 #![allow(unsafe_code)]
 
 use std::io;
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd as _, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use nix::errno::Errno;
-use nix::fcntl::{FcntlArg, FdFlag};
+use nix::fcntl::{FcntlArg, FdFlag, OFlag};
 use nix::libc::{
     self, BPF_ABS, BPF_ALU, BPF_AND, BPF_JEQ, BPF_JMP, BPF_K, BPF_LD, BPF_RET, BPF_W,
     SYS_exit_group, sock_filter, sock_fprog,
 };
 use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::Signal;
+use nix::sys::stat::Mode;
 use nix::unistd::{Pid, getpid, getppid};
 
 /// What a child gets besides its parent-death signal.
@@ -39,6 +45,8 @@ pub(super) struct ChildTies {
     pub(super) kill_hidden_exit: Option<RawFd>,
     /// Makes it the leader of a session of its own, without a controlling terminal.
     pub(super) new_session: bool,
+    /// Takes the controlling terminal away from it.
+    pub(super) no_terminal: bool,
 }
 
 /// Makes the child die when the calling *thread* ends, and gives it its ties.
@@ -61,6 +69,9 @@ fn before_exec(parent: Pid, ties: &ChildTies) -> io::Result<()> {
     if ties.new_session {
         nix::unistd::setsid()?;
     }
+    if ties.no_terminal {
+        leave_terminal();
+    }
     for &fd in &ties.inherit {
         // SAFETY: the parent holds the descriptor open until the spawn has returned.
         let fd = unsafe { std::os::fd::BorrowedFd::borrow_raw(fd) };
@@ -76,6 +87,16 @@ fn before_exec(parent: Pid, ties: &ChildTies) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Gives up the controlling terminal, if there is one: that of this process alone, as it leads no session.
+fn leave_terminal() {
+    let flags = OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
+    // There is none where this cannot be opened: tty(4).
+    if let Ok(terminal) = nix::fcntl::open(c"/dev/tty", flags, Mode::empty()) {
+        // SAFETY: the descriptor is open, and the request has no argument.
+        let _ = unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCNOTTY) };
+    }
 }
 
 /// Where `struct seccomp_data` has the number of the system call, and the low half of its first

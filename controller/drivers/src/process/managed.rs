@@ -305,6 +305,7 @@ impl Warden {
             inherit: request.inherit.iter().map(AsRawFd::as_raw_fd).collect(),
             kill_hidden_exit: filter.as_ref().map(|(_, far)| far.as_raw_fd()),
             new_session: false,
+            no_terminal: true,
         };
         fork::tie_to_this_thread(&mut command, ties);
         let pid = match command.spawn() {

@@ -119,7 +119,12 @@ fn start<E>(program: SupervisedProgram) -> Result<Pid, NotSupervised<E>> {
     let mut command = Command::new(&program.program);
     command.arg0(&program.name).args(&program.args).current_dir(&program.cwd);
     command.env_clear().envs(program.env).stdin(Stdio::null());
-    let ties = ChildTies { inherit: Vec::new(), kill_hidden_exit: None, new_session: true };
+    let ties = ChildTies {
+        inherit: Vec::new(),
+        kill_hidden_exit: None,
+        new_session: true,
+        no_terminal: false,
+    };
     fork::tie_to_this_thread(&mut command, ties);
     match command.spawn() {
         Ok(child) => Ok(Pid::from_raw(child.id().cast_signed())),

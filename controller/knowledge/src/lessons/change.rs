@@ -56,11 +56,15 @@ pub(crate) fn lesson(before: &ObservedRun, now: &ObservedRun, fixes: u64) -> Opt
         confidence: if left.is_some() { 0.5 } else { 0.6 },
         ..UnitMetadata::default()
     };
-    let board = now.board.as_deref().unwrap_or_default();
-    let id = UnitId::derived(&["fixed-by-image", board, &failure.signature]);
+    let id = unit_of(now.board.as_deref(), &failure.signature);
     let (at, by) = (now.at, now.by.clone());
     let draft = Draft { id, content, metadata, at, by, trigger };
     Some(Lesson { draft, count: Some(fixes.saturating_add(1)) })
+}
+
+/// Names the unit of a failure that went away with another image, on a kind of board.
+pub(crate) fn unit_of(board: Option<&str>, signature: &str) -> UnitId {
+    UnitId::derived(&["fixed-by-image", board.unwrap_or_default(), signature])
 }
 
 /// Tells whether the cases that had failed have passed.

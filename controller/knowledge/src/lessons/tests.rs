@@ -334,6 +334,106 @@ fn a_failure_with_the_image_that_had_fixed_it_speaks_against_the_fix() {
     assert_eq!(unit.standing.status, VerificationStatus::Rejected);
 }
 
+/// Runs of two images, `F` failing and `P` passing, one after the other; returns the unit of the fix.
+fn seen(lab: &Lab, runs: &[(&str, char)]) -> KnowledgeUnit {
+    for (image, end) in runs {
+        match end {
+            'F' => lab.see(failing(image, &["test_wrap"], &["test_put"])),
+            'P' => lab.see(passing(image, &["test_wrap", "test_put"])),
+            _ => lab.see(run(image, ObservedEnd::Unclear)),
+        };
+    }
+    let units = lab.store().units_of_signature(SIGNATURE).unwrap();
+    units.into_iter().find(|unit| unit.content.title.ends_with("fixed by a newer image")).unwrap()
+}
+
+const ONCE: [(&str, char); 2] = [("a", 'F'), ("b", 'P')];
+
+#[test]
+fn a_fix_is_verified_by_the_old_image_failing_again_and_the_new_one_passing_again() {
+    let lab = Lab::new();
+    let first = seen(&lab, &ONCE);
+    assert_eq!((first.standing.status, first.standing.maturity), (VerificationStatus::Pending, 0));
+    let second = seen(&lab, &ONCE);
+    assert_eq!(
+        (second.standing.status, second.standing.maturity),
+        (VerificationStatus::Verified, 2)
+    );
+    assert!(
+        lab.learner().seen_before(SIGNATURE, "").unwrap().unwrap().words().contains("(verified)")
+    );
+    // Another new image passes, too: it is counted, and the unit names the two that are proven.
+    let other = seen(&lab, &[("a", 'F'), ("c", 'P')]);
+    assert_eq!((other.standing.maturity, other.audit.count), (2, 3));
+    assert_eq!(other.content, second.content);
+    // The new image fails so after all.
+    let refuted = seen(&lab, &[("b", 'F')]);
+    assert_eq!(
+        (refuted.standing.status, refuted.standing.maturity),
+        (VerificationStatus::Pending, 1)
+    );
+    // From then on nothing proves it by itself.
+    let again = seen(&lab, &[("b", 'P'), ("a", 'F'), ("b", 'P')]);
+    assert_ne!(again.standing.status, VerificationStatus::Verified, "{:?}", again.standing);
+}
+
+#[test]
+fn another_board_of_the_kind_repeats_the_proof_and_another_kind_does_not() {
+    for (board, wanted) in
+        [("microbit", VerificationStatus::Verified), ("nrf52840dk", VerificationStatus::Pending)]
+    {
+        let lab = Lab::new();
+        let first = seen(&lab, &ONCE);
+        let elsewhere = |run: ObservedRun| ObservedRun {
+            place: Some("bench-2".into()),
+            board: Some(board.into()),
+            ..run
+        };
+        lab.see(elsewhere(failing("a", &["test_wrap"], &["test_put"])));
+        lab.see(elsewhere(passing("b", &["test_wrap", "test_put"])));
+        assert_eq!(lab.store().unit(&first.id).unwrap().standing.status, wanted, "{board}");
+    }
+}
+
+/// What alternates by itself proves no change between two images.
+#[test]
+fn images_that_come_to_two_ends_verify_no_fix() {
+    let flaky_old = [ONCE[0], ("a", 'P'), ONCE[0], ONCE[1], ONCE[0], ONCE[1]];
+    let flaky_new = [ONCE[0], ONCE[1], ("b", 'F'), ("b", 'P'), ONCE[0], ONCE[1]];
+    let unclear_old = [("a", '?'), ONCE[0], ONCE[1], ONCE[0], ONCE[1]];
+    let unclear_new = [ONCE[0], ONCE[1], ("b", '?'), ONCE[0], ONCE[1]];
+    let three = [ONCE[0], ONCE[1], ("c", 'F'), ONCE[1]];
+    let another_new = [ONCE[0], ONCE[1], ONCE[0], ("c", 'P')];
+    let runs: [&[(&str, char)]; 6] =
+        [&flaky_old, &flaky_new, &unclear_old, &unclear_new, &three, &another_new];
+    for runs in runs {
+        let lab = Lab::new();
+        let unit = seen(&lab, runs);
+        assert_ne!(unit.standing.status, VerificationStatus::Verified, "{runs:?}");
+    }
+    // One image alone makes no unit of a fix, however it alternates.
+    let lab = Lab::new();
+    for _ in 0..6 {
+        lab.see(failing("a", &["test_wrap"], &["test_put"]));
+        lab.see(passing("a", &["test_wrap", "test_put"]));
+    }
+    let units = lab.store().units_of_signature(SIGNATURE).unwrap();
+    assert!(units.iter().all(|unit| unit.audit.trigger == CaptureTrigger::RepeatedFailure));
+    // A fix that was believed is so no more when the old image passes.
+    let lab = Lab::new();
+    seen(&lab, &[ONCE, ONCE].concat());
+    let doubted = seen(&lab, &[("a", 'P')]);
+    assert_eq!(
+        (doubted.standing.status, doubted.standing.maturity),
+        (VerificationStatus::Pending, 1)
+    );
+    // What has passed is a plan of its own, without the test: that says nothing.
+    let lab = Lab::new();
+    seen(&lab, &[ONCE, ONCE].concat());
+    lab.see(passing("a", &["test_put"]));
+    assert_eq!(seen(&lab, &[]).standing.maturity, 2);
+}
+
 #[test]
 fn attempts_that_did_not_help_and_patches_that_help_in_part_are_learnt() {
     let lab = Lab::new();

@@ -15,6 +15,7 @@ use jig_model::redact::Redactor;
 use rusqlite::{Connection, OptionalExtension as _, params};
 use serde::{Deserialize, Serialize};
 
+use super::alternation::{self, image_change};
 use super::past::{self, FixRow};
 use super::schema::KnowledgeStore;
 use super::write::{EVIDENCE, LinkKind, save, sketch_anew};
@@ -22,7 +23,9 @@ use crate::error::KnowledgeError;
 use crate::lessons::repair::RepairLesson;
 use crate::lessons::{Lesson, change, pattern, recovery, repair, repeat};
 use crate::observed::{LearningInput, ObservedEnd, ObservedRepair, ObservedRun};
-use crate::unit::{Draft, KnowledgeUnit, Standing, StandingEvent, UnitId};
+use crate::unit::{
+    CaptureTrigger, Draft, KnowledgeUnit, Standing, StandingEvent, UnitId, VerificationStatus,
+};
 
 /// When something is captured by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -183,6 +186,7 @@ impl Learning<'_> {
             return Ok(Ok(()));
         }
         within!(self.contradicted_by(run));
+        within!(self.doubted_by(run));
         if let Some(failure) = &run.failure {
             let count = past::count_of(self.change, &failure.signature)?;
             if let Some(lesson) = repeat::lesson(run, count, self.rules.repeats) {
@@ -190,31 +194,40 @@ impl Learning<'_> {
             }
         }
         // The row of this run is there already; the one before it is older or has a smaller name.
-        let Some(before) = self.before(run)? else { return Ok(Ok(())) };
-        let fixes = before.failure.as_ref().map_or(Ok(0), |failure| {
-            let id = UnitId::derived(&[
-                "fixed-by-image",
-                run.board.as_deref().unwrap_or_default(),
-                &failure.signature,
-            ]);
-            self.count_of_unit(&id)
+        let Some(before) = past::before(self.change, run)? else { return Ok(Ok(())) };
+        let known = before.failure.as_ref().map_or(Ok(None), |failure| {
+            self.find(&change::unit_of(run.board.as_deref(), &failure.signature))
         })?;
-        let Some(lesson) = change::lesson(&before, run, fixes) else { return Ok(Ok(())) };
+        let fixes = known.as_ref().map_or(0, |(_, unit)| unit.audit.count);
+        let Some(mut lesson) = change::lesson(&before, run, fixes) else { return Ok(Ok(())) };
+        let is_proven = lesson.draft.trigger == CaptureTrigger::Success
+            && alternation::is_repeated(self.change, (&before, run), &lesson.draft.id)?;
+        // What is verified names the two images that have proven it, until two others do.
+        if let Some((_, unit)) = known
+            && unit.standing.status == VerificationStatus::Verified
+            && !is_proven
+        {
+            lesson.draft.content = unit.content;
+        }
         let Some(id) = within!(self.keep(&lesson)) else { return Ok(Ok(())) };
         let hash = run.image.as_ref().map(|image| image.sha256.clone()).unwrap_or_default();
         self.note_fix(&image_change(&hash), &run.run, &id, &lesson.draft, true)?;
+        if is_proven {
+            within!(self.tell(&id, StandingEvent::ProvenElsewhere));
+        }
         self.pattern(&lesson.draft)
     }
 
-    /// Returns the run before one. A row that cannot be read is none.
-    fn before(&self, run: &ObservedRun) -> rusqlite::Result<Option<ObservedRun>> {
-        // This run's own row would be found first: it is taken as seen a moment earlier.
-        let Ok(at) = run.at.checked_sub(jiff::SignedDuration::from_micros(1)) else {
-            return Ok(None);
-        };
-        let earlier = ObservedRun { at, ..run.clone() };
-        let body = past::run_before(self.change, &earlier)?;
-        Ok(body.and_then(|body| serde_json::from_str(&body).ok()))
+    /// A pass with the image that had failed speaks against a fix by another one: the failure comes and goes.
+    fn doubted_by(&mut self, run: &ObservedRun) -> Done {
+        for failure in alternation::failures_that_pass(self.change, run)? {
+            let id = change::unit_of(run.board.as_deref(), &failure.signature);
+            let believed = self.find(&id)?.filter(|(_, unit)| unit.standing.maturity > 0);
+            if believed.is_some() {
+                within!(self.tell(&id, StandingEvent::Contradicted));
+            }
+        }
+        Ok(Ok(()))
     }
 
     fn recoveries(&mut self, run: &ObservedRun) -> Done {
@@ -345,10 +358,6 @@ impl Learning<'_> {
         Ok(self.store.load(self.change, doc)?.ok().map(|unit| (doc, unit)))
     }
 
-    fn count_of_unit(&self, id: &UnitId) -> rusqlite::Result<u64> {
-        Ok(self.find(id)?.map_or(0, |(_, unit)| unit.audit.count))
-    }
-
     fn tell(&mut self, id: &UnitId, event: StandingEvent) -> Done {
         let at = self.learnt_at(id)?;
         match self.store.tell_in(self.change, id, event, (BY, at))? {
@@ -454,8 +463,4 @@ impl Learning<'_> {
         self.change.execute(seen, params![draft.at.as_microsecond(), doc])?;
         save(self.change, doc, &unit)
     }
-}
-
-fn image_change(sha256: &str) -> String {
-    format!("image:{sha256}")
 }

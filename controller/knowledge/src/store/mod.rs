@@ -5,6 +5,7 @@
 //!
 //! Refuses to rank or to search text: that is the index's.
 
+mod alternation;
 mod learn;
 mod outbox;
 mod past;

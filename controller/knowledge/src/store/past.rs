@@ -120,6 +120,75 @@ pub(super) fn run_before(
     change.prepare(select)?.query_row(row, |row| row.get(0)).optional()
 }
 
+/// Returns the last run of the same place, plan and file before one that is noted already. A row that cannot
+/// be read is none.
+pub(super) fn before(
+    change: &Connection,
+    run: &ObservedRun,
+) -> rusqlite::Result<Option<ObservedRun>> {
+    // The run's own row would be found first: it is taken as seen a moment earlier.
+    let Ok(at) = run.at.checked_sub(jiff::SignedDuration::from_micros(1)) else {
+        return Ok(None);
+    };
+    let earlier = ObservedRun { at, ..run.clone() };
+    Ok(run_before(change, &earlier)?.and_then(|body| serde_json::from_str(&body).ok()))
+}
+
+/// Returns a run of the rig.
+pub(super) fn run_of(change: &Connection, run: &str) -> rusqlite::Result<Option<ObservedRun>> {
+    let select = "SELECT body FROM run WHERE run = ?1 AND kind = ?2";
+    let body: Option<String> =
+        change.prepare(select)?.query_row([run, NATURAL], |row| row.get(0)).optional()?;
+    Ok(body.and_then(|body| serde_json::from_str(&body).ok()))
+}
+
+/// Returns the last runs of the place, the plan and the file of one; those that cannot be read are left out.
+pub(super) fn runs_at(
+    change: &Connection,
+    run: &ObservedRun,
+    most: u32,
+) -> rusqlite::Result<Vec<ObservedRun>> {
+    let Some(image) = run.image.as_ref().map(|image| &image.name) else { return Ok(Vec::new()) };
+    let select = "SELECT body FROM run WHERE place = ?1 AND plan IS ?2 AND image = ?3 AND kind = ?4
+        ORDER BY at_us DESC LIMIT ?5";
+    runs_that(change, select, params![run.place, run.plan, image, NATURAL, most])
+}
+
+/// Returns the last runs that failed with a signature; those that cannot be read are left out.
+pub(super) fn failures_with(
+    change: &Connection,
+    signature: &str,
+    most: u32,
+) -> rusqlite::Result<Vec<ObservedRun>> {
+    let select = "SELECT body FROM run WHERE signature = ?1 AND kind = ?2
+        ORDER BY at_us DESC LIMIT ?3";
+    runs_that(change, select, params![signature, NATURAL, most])
+}
+
+fn runs_that(
+    change: &Connection,
+    select: &str,
+    values: &[&dyn rusqlite::ToSql],
+) -> rusqlite::Result<Vec<ObservedRun>> {
+    let mut query = change.prepare(select)?;
+    let rows = query.query_map(values, |row| row.get::<_, String>(0))?;
+    let bodies: Vec<String> = rows.collect::<rusqlite::Result<_>>()?;
+    Ok(bodies.iter().filter_map(|body| serde_json::from_str(body).ok()).collect())
+}
+
+/// Returns the runs in which a change was the fix of a unit.
+pub(super) fn runs_of_fix(
+    change: &Connection,
+    what: &str,
+    unit: &UnitId,
+) -> rusqlite::Result<Vec<String>> {
+    let select = "SELECT run FROM fix WHERE change = ?1 AND unit = ?2 AND worked = 1
+        ORDER BY at_us DESC LIMIT 16";
+    let mut query = change.prepare(select)?;
+    let rows = query.query_map([what, unit.as_str()], |row| row.get(0))?;
+    rows.collect()
+}
+
 /// Counts the runs that failed with a signature.
 pub(super) fn count_of(change: &Connection, signature: &str) -> rusqlite::Result<u64> {
     let select = "SELECT count(*) FROM run WHERE signature = ?1 AND kind = ?2";

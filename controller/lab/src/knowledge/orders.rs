@@ -297,6 +297,8 @@ pub struct KnowledgeDoor {
     folder: PathBuf,
     embedder: Option<LoadEmbedder>,
     open: Mutex<Option<Arc<Knowledge>>>,
+    /// What kept new units from getting vectors when it was last told: a service looks twice a minute.
+    told: Mutex<Option<String>>,
 }
 
 impl std::fmt::Debug for KnowledgeDoor {
@@ -313,7 +315,12 @@ impl KnowledgeDoor {
 
     /// Names the knowledge below the folder of a rig's state, and what loads the embedding model.
     pub fn with_model(state: &Path, embedder: Option<LoadEmbedder>) -> Self {
-        Self { folder: Knowledge::folder_in(state), embedder, open: Mutex::default() }
+        Self {
+            folder: Knowledge::folder_in(state),
+            embedder,
+            open: Mutex::default(),
+            told: Mutex::default(),
+        }
     }
 
     /// Tells whether there is an embedding model.
@@ -328,19 +335,20 @@ impl KnowledgeDoor {
             return;
         }
         let embedded = self.opened().and_then(|(knowledge, _)| knowledge.embed_new());
-        match embedded {
-            Ok(Some(report)) => {
+        let problem = match embedded {
+            Ok(report) => {
+                let report = report.unwrap_or_default();
                 let (embedded, failed) = (report.embedded, report.failed);
                 tracing::debug!(embedded, failed, "units were looked at for their vectors");
-                if let Some(problem) = report.problem {
-                    tracing::warn!("new units are found by words only: {problem}");
-                }
+                report.problem
             }
-            Ok(None) => {}
-            Err(error) => {
-                tracing::warn!(error = chain(&error), "new units are found by words only");
-            }
+            Err(error) => Some(chain(&error)),
+        };
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(problem) = problem.as_ref().filter(|problem| told.as_ref() != Some(*problem)) {
+            tracing::warn!("new units are found by words only: {problem}");
         }
+        *told = problem;
     }
 
     /// Carries out the order of a caller from elsewhere, who is the user of the catalogue. Waits for the

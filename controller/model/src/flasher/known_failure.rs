@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::ExampleOrigin;
 use crate::Cause;
 use crate::pattern::Pattern;
 
@@ -17,6 +18,8 @@ pub struct KnownFailure {
     pub why: String,
     /// What to do next, with `{port}`, `{serial}` and `{chip}` of the place.
     pub help: String,
+    /// Where the output is from by which it is known.
+    pub origin: ExampleOrigin,
 }
 
 impl KnownFailure {
@@ -40,6 +43,7 @@ mod tests {
             cause: Cause::DeployFailed,
             why: "w".to_owned(),
             help: "fuser -v {port}; {serial} of {chip}".to_owned(),
+            origin: ExampleOrigin::Run,
         };
         let help = failure.help_for(Some("/dev/ttyUSB0"), None, Some("X1"));
         assert_eq!(help, "fuser -v /dev/ttyUSB0; SERIAL of X1");

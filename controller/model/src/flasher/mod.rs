@@ -12,6 +12,7 @@ mod install;
 mod keys;
 mod known_failure;
 mod options;
+mod origin;
 mod preset;
 mod raw;
 #[cfg(test)]
@@ -22,6 +23,7 @@ pub use install::InstallHint;
 pub(crate) use keys::{FlasherKeys, RawOptions, flasher_table};
 pub use known_failure::KnownFailure;
 pub use options::leave_out;
+pub use origin::ExampleOrigin;
 pub use preset::{FlasherPreset, FlasherPresets, PresetExample, PresetOption};
 pub(crate) use volume::VolumeKeys;
 pub use volume::{VolumeChoice, VolumeCopy, VolumeFormat};

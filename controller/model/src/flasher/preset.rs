@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::checks::{arguments_are_sound, codes_are_sound, progress_has_a_group};
 use super::raw::{RawInstall, RawKnownFailure, RawPreset, RawPresets};
-use super::{InstallHint, KnownFailure};
+use super::{ExampleOrigin, InstallHint, KnownFailure};
 use crate::Cause;
 use crate::Problems;
 use crate::document::{Findings, Located, document_schema, open};
@@ -63,6 +63,8 @@ pub struct FlasherPreset {
     pub install: InstallHint,
     /// Failures that are known, the most specific first.
     pub failures: Vec<KnownFailure>,
+    /// Where the output of a success is from.
+    pub success_origin: ExampleOrigin,
     /// Output of a success, as recorded.
     #[serde(skip)]
     pub success_example: String,
@@ -260,10 +262,11 @@ fn lower(raw: RawPreset) -> Option<FlasherPreset> {
     let options = options.collect::<Option<_>>()?;
     let (mut failures, mut failure_examples) = (Vec::new(), Vec::new());
     for failure in raw.failure?.value {
-        let RawKnownFailure { pattern, cause, why, help, example, code, endless } = failure.value;
+        let RawKnownFailure { pattern, cause, why, help, origin, example, code, endless } =
+            failure.value;
         let cause = cause.map_or(Cause::DeployFailed, |cause| cause.value.0);
         let (pattern, why, help) = (pattern?.value, why?.value, help?.value);
-        failures.push(KnownFailure { pattern, cause, why, help });
+        failures.push(KnownFailure { pattern, cause, why, help, origin: origin?.value });
         let endless = endless.is_some_and(|endless| endless.value);
         let code = (!endless).then(|| code.map_or(1, |code| code.value));
         failure_examples.push(PresetExample { text: example?.value, code });
@@ -302,6 +305,7 @@ fn lower(raw: RawPreset) -> Option<FlasherPreset> {
             url: text(url),
         },
         failures,
+        success_origin: raw.success_origin?.value,
         success_example: raw.success_example?.value,
         failure_examples,
     })

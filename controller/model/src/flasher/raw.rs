@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::ExampleOrigin;
 use crate::document::{FromToml, Located, Node, did_you_mean};
 use crate::image::ImageKind;
 use crate::pattern::Pattern;
@@ -57,6 +58,8 @@ toml_table! {
         progress_pattern: Pattern = optional,
         /// Which package has it.
         install: RawInstall = required,
+        /// Where the output of a success is from.
+        success_origin: ExampleOrigin = required,
         /// Output of a success, as recorded.
         success_example: String = required,
         /// Failures that are known, the most specific first.
@@ -95,6 +98,8 @@ toml_table! {
         why: String = required,
         /// What to do next, with `{port}`, `{serial}` and `{chip}`.
         help: String = required,
+        /// Where the output is from.
+        origin: ExampleOrigin = required,
         /// The output, as recorded.
         example: String = required,
         /// The exit code that came with it; 1 if missing.

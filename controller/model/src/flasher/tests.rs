@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::FlasherPresets;
+use super::{ExampleOrigin, FlasherPresets};
 use crate::profile::{BoardProfile, Deploy, DeployPart, FaultSets, FlashCommand, deploy_parts};
 
 const TEXT: &str = include_str!("../../../../board-profiles/flashers/presets.toml");
@@ -53,6 +53,10 @@ fn the_presets_of_the_project_are_shipped() {
     for preset in presets.iter() {
         assert!(preset.install.command().is_some(), "{}", preset.name);
         assert!(!preset.success_example.is_empty() && preset.failures.len() >= 3);
+        // What was run names the version that was.
+        let was_run = preset.failures.iter().any(|failure| failure.origin == ExampleOrigin::Run);
+        let names_version = preset.source.contains("run (");
+        assert_eq!(was_run, names_version, "{}: {}", preset.name, preset.source);
         for failure in &preset.failures {
             let words = [&failure.why, &failure.help];
             assert!(
@@ -144,10 +148,10 @@ fn slips_with_presets_are_told_with_what_to_do() {
 #[test]
 fn slips_in_presets_are_found() {
     let one = "version = 1\n[[flasher]]\nname = 'a'\ntitle = 'A'\nsource = 's'\n\
-               argv = ['f', '{bin}']\nsuccess_pattern = 'ok'\nsuccess_example = 'ok'\n\
+               argv = ['f', '{bin}']\nsuccess_pattern = 'ok'\nsuccess_origin = 'run'\nsuccess_example = 'ok'\n\
                install = { debian = 'f' }\n";
     let failure =
-        "[[flasher.failure]]\npattern = 'x'\nwhy = 'w'\nhelp = 'h'\nexample = 'x'\n".repeat(3);
+        "[[flasher.failure]]\npattern = 'x'\nwhy = 'w'\nhelp = 'h'\norigin = 'log'\nexample = 'x'\n".repeat(3);
     let good = format!("{one}{failure}");
     assert!(FlasherPresets::parse("p.toml", &good).is_ok());
     for (from, to, words) in [
@@ -156,6 +160,7 @@ fn slips_in_presets_are_found() {
         ("name = 'a'", "name = 'a b'", "this cannot name a flasher"),
         ("version = 1", "version = 2", "version 2"),
         ("title = 'A'", "option = [{ name = 'port', about = 'x' }]\ntitle = 'A'", "another name"),
+        ("origin = 'log'", "origin = 'hearsay'", "no origin of output"),
         ("why = 'w'", "cause = 'test_failed'\nwhy = 'w'", "is no cause of a rig"),
         ("title = 'A'", "timeout = '9d'\ntitle = 'A'", "no time for a flasher"),
     ] {
