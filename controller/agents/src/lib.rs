@@ -25,4 +25,4 @@ pub use exchange::{ExchangeError, MAX_ANSWER};
 pub use fenced::{FencedBlock, blocks, spoken};
 pub use prompt::{ModelPrompt, data_block};
 pub use quote::beginning;
-pub use wire::ModelReply;
+pub use wire::{ModelReply, WireError};
