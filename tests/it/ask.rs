@@ -185,3 +185,27 @@ fn machines_are_printed_as_their_conformance_files_have_them() {
         assert_eq!(printed.out().trim(), fs::read_to_string(file).unwrap().trim());
     }
 }
+
+#[test]
+fn a_pipe_in_the_place_of_a_file_and_words_that_come_too_late_are_refused() {
+    let workshop = with_images(&["unity-pass"]);
+    let done = workshop.run(["ask", "run", "unity-pass.elf", "on", "microbit"]);
+    done.says(0, &[]);
+    // Of an emulated board nothing is left that could be undone.
+    assert!(!done.out().contains("undo"), "{done}");
+    let late = workshop.run(["ask", "--resume", "last", "microbit"]);
+    late.says(2, &["has ended, and asks nothing any more", "jig sessions show"]);
+    let shown = workshop.run(["ask", "--resume", "last"]);
+    assert!(shown.out().contains("1 of 1 runs passed"), "{shown}");
+    let refused = workshop.run(["ask", "run", "missing.elf", "on", "microbit"]);
+    refused.says(2, &[]);
+    assert!(refused.out().contains("cannot read \"missing.elf\""), "{refused}");
+    assert!(!refused.out().contains("undo"), "{refused}");
+    let agents = workshop.path("agents.toml");
+    let made = std::process::Command::new("mkfifo").arg(&agents).status().unwrap();
+    assert!(made.success());
+    workshop.run(["ask", "which boards are free?"]).says(3, &["agents.toml is no file"]);
+    fs::remove_file(&agents).unwrap();
+    fs::write(&agents, b"\xff\xfe").unwrap();
+    workshop.run(["ask", "which boards are free?"]).says(3, &["agents.toml is no text in UTF-8"]);
+}

@@ -344,8 +344,12 @@ fn the_rig_of_another_host_has_the_same_tools() {
     ] {
         agent.call(tool, &arguments).unwrap_or_else(|why| panic!("{tool}: {why}"));
     }
-    // What is known lies at the other host.
-    refused(agent.call("knowledge_search", &json!({ "question": "x" })), &["elsewhere"]);
+    // What is known lies at the other host, and is found there.
+    let title = "the ring of the other host refuses its ninth byte";
+    let draft = ["kb", "add", "--title", title, "--resolution", "raise the bound of the ring"];
+    hosts.rig.run(draft).says(0, &[]);
+    let found = agent.call("knowledge_search", &json!({ "question": "ninth byte" })).unwrap();
+    assert_eq!(found["data"]["hits"][0]["unit"]["content"]["title"], title, "{found:#}");
     agent.hang(&hosts.rig, "microbit");
     agent.close().says(0, &[]);
     until("the end of the board", || hosts.rig.emulators().is_empty().then_some(()));

@@ -88,6 +88,26 @@ fn a_rig_that_fails_is_recovered_and_no_patch_is_blamed() {
 }
 
 #[test]
+fn a_fault_that_is_injected_into_one_run_of_the_rig_is_recovered_within_it() {
+    // The deepest call of all: a proof of the recovery, in a run, in a command, in a step of the loop. Its
+    // thread has the stack that threads usually have.
+    let workshop = Workshop::new();
+    let project = RepairProject::new(&workshop);
+    let task = project.task(SCRIPT, Some(MEND));
+    let _slot = Slot::take();
+    let inject = ["--json", "repair", "--inject", "kill-emulator@5ms", "--inject-run", "2"];
+    let ran = ran(workshop.jig(inject).arg(task)).unwrap();
+    let log = workshop.run(["repair", "log", "last"]).out();
+    assert_eq!(ran.code(), 0, "{ran}{log}");
+    let document = ran.json().unwrap();
+    assert_eq!((&document["state"], &document["iterations"]), (&"SUCCESS".into(), &1.into()));
+    let recovered = "the rig was recovered by restart-emulator after emulator_killed";
+    assert!(log.contains(recovered), "{log}");
+    project.is_untouched();
+    workshop.nothing_lives(DEADLINE).unwrap();
+}
+
+#[test]
 fn a_rig_that_does_not_recover_ends_the_run_and_says_nothing_of_the_firmware() {
     side_by_side(["INIT", "TEST_RUN"], |state| {
         let workshop = Workshop::new();

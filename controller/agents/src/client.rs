@@ -19,7 +19,7 @@ use crate::endpoint::{HttpDialect, ModelKey, ModelSettings};
 use crate::exchange::{ExchangeError, HttpEndpoint, RawAnswer};
 use crate::prompt::ModelPrompt;
 use crate::quote::beginning;
-use crate::wire::{self, LengthKey, ModelReply};
+use crate::wire::{self, LengthKey, ModelReply, WireError};
 
 /// How often a question is asked where the endpoint is busy, broken or out of reach.
 pub const TRIES: u32 = 5;
@@ -101,12 +101,13 @@ pub enum ModelFailure {
         said: String,
     },
     /// The answer is not of the dialect.
-    #[error("{url}: {why}")]
+    #[error("{url}")]
     Form {
         /// The address.
         url: String,
-        /// What is wrong with it; hostile text.
-        why: String,
+        /// What is wrong with it.
+        #[source]
+        source: WireError,
     },
 }
 
@@ -365,7 +366,7 @@ impl Questions<'_> {
         self.count(usage);
         self.log(raw.status.as_str(), reported, usage, note.as_deref(), log)?;
         self.notes.extend(note);
-        read.map_err(|why| ModelFailure::Form { url: self.client.url.clone(), why })
+        read.map_err(|source| ModelFailure::Form { url: self.client.url.clone(), source })
     }
 
     /// Refuses a question that may use more than is left.

@@ -35,6 +35,15 @@ impl Usage {
         }
     }
 
+    /// Returns no more of each than of the other.
+    #[must_use]
+    pub fn at_most(self, other: Self) -> Self {
+        Self {
+            tokens: self.tokens.min(other.tokens),
+            micro_usd: self.micro_usd.min(other.micro_usd),
+        }
+    }
+
     /// Returns what is left of it.
     #[must_use]
     pub fn without(self, used: Self) -> Self {

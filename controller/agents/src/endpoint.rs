@@ -30,6 +30,14 @@ pub struct TokenPrices {
     pub micro_usd_per_million_out: u64,
 }
 
+/// The largest amount of money in a setting, in US dollars; more is a slip of the keyboard.
+pub const MAX_USD: f64 = 100_000.0;
+
+/// Returns an amount of money in millionths of a US dollar; nothing where it is none, or too large.
+pub fn micro_usd(dollars: f64) -> Option<u64> {
+    (0.0..=MAX_USD).contains(&dollars).then(|| (dollars * 1e6).round() as u64)
+}
+
 /// Where a model is, and how it is asked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelSettings {

@@ -20,9 +20,9 @@ pub use client::{
     Exchange, ExchangeLog, MAX_PAUSE, ModelClient, ModelFailure, ModelFailureKind, Questions, TRIES,
 };
 pub use cost::{Tokens, Usage, estimate};
-pub use endpoint::{HttpDialect, ModelKey, ModelSettings, TokenPrices};
+pub use endpoint::{HttpDialect, MAX_USD, ModelKey, ModelSettings, TokenPrices, micro_usd};
 pub use exchange::{ExchangeError, MAX_ANSWER};
 pub use fenced::{FencedBlock, blocks, spoken};
 pub use prompt::{ModelPrompt, data_block};
 pub use quote::beginning;
-pub use wire::ModelReply;
+pub use wire::{ModelReply, WireError};

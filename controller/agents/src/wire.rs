@@ -28,6 +28,31 @@ impl LengthKey {
     }
 }
 
+/// Says why the body of an answer cannot be read. Each quotes the beginning of the body, which is hostile text.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum WireError {
+    /// It is no JSON.
+    #[error("the answer is no JSON: {why}: {begins:?}")]
+    NoJson {
+        /// What the reader met, and where.
+        why: String,
+        /// How the body begins.
+        begins: String,
+    },
+    /// It holds no text of a model.
+    #[error("the answer holds no text: {begins:?}")]
+    NoText {
+        /// How the body begins.
+        begins: String,
+    },
+    /// It ended at its limit of tokens before it held any text.
+    #[error("the answer was cut off before it began: {begins:?}")]
+    CutOff {
+        /// How the body begins.
+        begins: String,
+    },
+}
+
 /// What an endpoint answered to one question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelReply {
@@ -77,10 +102,12 @@ pub(crate) fn question(
     body.to_string()
 }
 
-/// Reads the body of an answer; the error says what is wrong with it.
-pub(crate) fn reply(dialect: HttpDialect, body: &[u8]) -> Result<ModelReply, String> {
-    let value: Value = serde_json::from_slice(body)
-        .map_err(|error| format!("the answer is no JSON: {error}: {:?}", quoted(body)))?;
+/// Reads the body of an answer.
+pub(crate) fn reply(dialect: HttpDialect, body: &[u8]) -> Result<ModelReply, WireError> {
+    let value: Value = serde_json::from_slice(body).map_err(|error| {
+        let (why, begins) = (error.to_string(), quoted(body));
+        WireError::NoJson { why, begins }
+    })?;
     let (texts, cut_off, keys) = match dialect {
         HttpDialect::OpenAi => {
             let choices = value["choices"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -96,8 +123,11 @@ pub(crate) fn reply(dialect: HttpDialect, body: &[u8]) -> Result<ModelReply, Str
         }
     };
     if texts.is_empty() {
-        let why = if cut_off { "the answer was cut off before it began" } else { "no text" };
-        return Err(format!("the answer holds {why}: {:?}", quoted(body)));
+        let begins = quoted(body);
+        return Err(match cut_off {
+            true => WireError::CutOff { begins },
+            false => WireError::NoText { begins },
+        });
     }
     Ok(ModelReply { texts, cut_off, reported: reported(&value["usage"], keys) })
 }
@@ -177,11 +207,11 @@ mod tests {
             (b"{\"choices\": \"\xff\"}", "no JSON: invalid unicode"),
             (b"", "no JSON"),
         ] {
-            let error = reply(HttpDialect::OpenAi, body).unwrap_err();
+            let error = reply(HttpDialect::OpenAi, body).unwrap_err().to_string();
             assert!(error.contains(words), "{words:?} is not in {error}");
         }
         let deep = "[".repeat(100_000);
-        let error = reply(HttpDialect::Anthropic, deep.as_bytes()).unwrap_err();
+        let error = reply(HttpDialect::Anthropic, deep.as_bytes()).unwrap_err().to_string();
         assert!(error.contains("recursion limit") && error.len() < 1000, "{error}");
     }
 

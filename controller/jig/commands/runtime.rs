@@ -7,14 +7,9 @@ use tokio::runtime::Runtime;
 use super::stop::cancel_on_signals;
 use crate::failure::Failure;
 
-/// Stack of a worker thread. The recovery of a run that the repair loop has asked for nests deeper than
-/// tokio's 2 MiB hold without optimisation; what is not used costs no memory.
-const STACK: usize = 8 << 20;
-
 /// Makes the runtime of a verb.
 pub(crate) fn runtime() -> Result<Runtime, Failure> {
     tokio::runtime::Builder::new_multi_thread()
-        .thread_stack_size(STACK)
         .worker_threads(2)
         .enable_all()
         .build()

@@ -1,6 +1,7 @@
 //! The one door to the rig: a command in, events meanwhile, a reply out.
 
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -155,8 +156,7 @@ impl Lab {
             }
             None => events,
         };
-        // The future of a whole run: the stack of a thread holds it once, not once for each caller.
-        let work = Box::pin(self.carry_out(command, input, Arc::clone(&events), cancel.clone()));
+        let work = apart(|| self.carry_out(command, input, Arc::clone(&events), cancel.clone()));
         permit.during(work, &*events, &cancel).await
     }
 
@@ -170,8 +170,7 @@ impl Lab {
         if let Some(holder) = self.holder_of(&command).await? {
             return match command {
                 Command::Shell(shell) => {
-                    // A run within this future: unboxed, both count against the stack of each command.
-                    Box::pin(self.shell_of_held(holder, shell, events, cancel)).await
+                    apart(|| self.shell_of_held(holder, shell, events, cancel)).await
                 }
                 command => Ok(holder.carry_out(command, input, events, cancel).await?),
             };
@@ -197,37 +196,41 @@ impl Lab {
                     allow_output: allow,
                     ..default_plan(image.is_some(), resets, until, console, timeout)
                 };
-                self.run_with(here, plan, image, options, events, cancel).await?
+                apart(|| self.run_with(here, plan, image, options, events, cancel)).await?
             }
             Command::Test(TestCommand { place, plan, image, options }) => {
                 let PlanText { origin, text } = plan;
                 let plan = Plan::parse(&origin, &text)
                     .map_err(|problems| CommandError::Plan(Box::new(problems)))?;
                 let here = self.bind(&place)?;
-                self.run_with(here, plan, image, options, events, cancel).await?
+                apart(|| self.run_with(here, plan, image, options, events, cancel)).await?
             }
             Command::Shell(shell) => {
                 let here = self.bind(&shell.place)?;
                 let plan = shell_plan(&here, shell, true);
                 // The user of a command sees that it fails, so the rig is not recovered meanwhile.
                 let options = RunOptions { recoveries: Some(0), ..RunOptions::default() };
-                self.run_with(here, plan, None, options, events, cancel).await?
+                apart(|| self.run_with(here, plan, None, options, events, cancel)).await?
             }
-            Command::Console(console) => self.converse(console, input, events, cancel).await?,
+            Command::Console(console) => {
+                apart(|| self.converse(console, input, events, cancel)).await?
+            }
             Command::Attach(mut attach) => {
                 let boot = attach.boot.take();
                 let mut input = Some(input);
-                let attached = self.attach(attach, &mut input, &*events, &cancel).await;
+                let attached = apart(|| self.attach(attach, &mut input, &*events, &cancel)).await;
                 match (attached, boot, input) {
                     (
                         Err(AttachError::NotCaptured { held: false, .. }),
                         Some(boot),
                         Some(input),
-                    ) => self.converse(boot, input, events, cancel).await?,
+                    ) => apart(|| self.converse(boot, input, events, cancel)).await?,
                     (attached, ..) => attached?,
                 }
             }
-            Command::LineControl(line) => self.control_line(line, &*events, &cancel).await?,
+            Command::LineControl(line) => {
+                apart(|| self.control_line(line, &*events, &cancel)).await?
+            }
             Command::Recover(RecoverCommand { place, extent }) => {
                 let extent = match extent {
                     RecoverExtent::Prove => Extent::Ask,
@@ -235,7 +238,8 @@ impl Lab {
                     RecoverExtent::From(step) => Extent::From(step),
                 };
                 let observer = Arc::new(Forward(Arc::clone(&events)));
-                let ended = self.recover(&place, extent, observer, &*events, cancel).await?;
+                let ended =
+                    apart(|| self.recover(&place, extent, observer, &*events, cancel)).await?;
                 Reply::Run(ended)
             }
             Command::RecoverySteps(RecoverySteps { place, from }) => {
@@ -243,14 +247,18 @@ impl Lab {
                 let timeout_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
                 Reply::RecoverySteps(RecoveryStepsReply { place, steps, timeout_ms })
             }
-            Command::Power(power) => self.power(power, &*events, &cancel).await?,
-            Command::Check(check) => Reply::Checked(self.check(check, &*events, &cancel).await?),
-            Command::Hold(hold) => self.hold_board(hold, events, cancel).await?,
+            Command::Power(power) => apart(|| self.power(power, &*events, &cancel)).await?,
+            Command::Check(check) => {
+                Reply::Checked(apart(|| self.check(check, &*events, &cancel)).await?)
+            }
+            Command::Hold(hold) => apart(|| self.hold_board(hold, events, cancel)).await?,
             Command::Flash(_)
             | Command::Erase(_)
             | Command::Reset(_)
             | Command::Debug(_)
-            | Command::ServeProbe(_) => self.board_command(command, input, events, cancel).await?,
+            | Command::ServeProbe(_) => {
+                apart(|| self.board_command(command, input, events, cancel)).await?
+            }
         })
     }
 
@@ -287,8 +295,16 @@ impl Lab {
         let inject = inject.into_iter().map(parse).collect::<Result<Vec<_>, _>>()?;
         let request = SessionRequest { plan, image, repeat, max_recoveries, asked };
         let observer = Arc::new(Forward(Arc::clone(&events)));
-        Ok(Reply::Run(self.run(here, request, inject, observer, &*events, cancel).await?))
+        let run = apart(|| self.run(here, request, inject, observer, &*events, cancel));
+        Ok(Reply::Run(run.await?))
     }
+}
+
+/// Makes a future in memory of its own, and in a stack frame that is gone when it is polled. The future of a run
+/// is large: without optimisation, a function that awaits it has room for it in its own frame several times, and
+/// for that of each arm of a match.
+pub(crate) fn apart<F: Future>(make: impl FnOnce() -> F) -> Pin<Box<F>> {
+    Box::pin(make())
 }
 
 /// Builds the plan of a command. A board that no process holds (`free`) is booted for it where it is

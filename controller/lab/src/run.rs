@@ -210,7 +210,7 @@ impl Lab {
             version: env!("CARGO_PKG_VERSION"),
             clock: faults.as_ref().map(Faults::clock),
         };
-        let running = work(here.dut_spec(factory), &environment, cancel);
+        let running = Box::pin(work(here.dut_spec(factory), &environment, cancel));
         let record = match &faults {
             Some(faults) => faults.beside(running).await,
             None => running.await,

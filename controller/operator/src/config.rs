@@ -12,6 +12,7 @@
 //! confirm_s = 600        # how long a confirmation may be given, and holds
 //! calls = 200
 //! tokens = 200000        # of all models, questions and answers
+//! usd = 5.0              # of all models that have a price
 //! [planner]
 //! model = "local"        # needed where there are several
 //! first = false          # true: it also plans what the grammar understands
@@ -25,6 +26,8 @@
 //! max_output_tokens = 4096
 //! temperature = 0.1      # the endpoint's own if left out
 //! timeout_s = 60         # an answer
+//! usd_per_million_in = 3.0      # 0 if left out: tokens of a question
+//! usd_per_million_out = 15.0
 //! [mcp.scope]
 //! command = ["scope-mcp", "--stdio"]
 //! ```
@@ -32,7 +35,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use jig_agents::HttpDialect;
+use jig_agents::{HttpDialect, MAX_USD, TokenPrices, micro_usd};
 use jig_model::document::did_you_mean;
 use jig_model::power::WebAddress;
 use jig_model::{Problem, Problems};
@@ -89,6 +92,12 @@ pub struct ModelEndpoint {
     /// How long an answer may take, in seconds; as the role says if not said.
     #[serde(default)]
     pub timeout_s: Option<u64>,
+    /// Price of a million tokens of a question, in US dollars.
+    #[serde(default)]
+    usd_per_million_in: f64,
+    /// Price of a million tokens of an answer.
+    #[serde(default)]
+    usd_per_million_out: f64,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
@@ -105,6 +114,15 @@ impl ModelEndpoint {
         match self.dialect {
             RawDialect::OpenAi => HttpDialect::OpenAi,
             RawDialect::Anthropic => HttpDialect::Anthropic,
+        }
+    }
+
+    /// Returns what tokens cost.
+    pub fn prices(&self) -> TokenPrices {
+        let price = |dollars| micro_usd(dollars).unwrap_or_default();
+        TokenPrices {
+            micro_usd_per_million_in: price(self.usd_per_million_in),
+            micro_usd_per_million_out: price(self.usd_per_million_out),
         }
     }
 
@@ -129,6 +147,16 @@ impl ModelEndpoint {
                 let words = format!("model.{name}.{key} is {value}");
                 let help = format!("give a number from {least} to {most}");
                 found.push(("agents::bounds", words, help));
+            }
+        }
+        let prices = [
+            ("usd_per_million_in", self.usd_per_million_in),
+            ("usd_per_million_out", self.usd_per_million_out),
+        ];
+        for (key, price) in prices {
+            if micro_usd(price).is_none() {
+                let words = format!("model.{name}.{key} is {price}");
+                found.push(("agents::bounds", words, format!("give a number from 0 to {MAX_USD}")));
             }
         }
         if self.temperature.is_some_and(|value| !(0.0..=2.0).contains(&value)) {
@@ -180,6 +208,7 @@ struct RawSessionLimits {
     confirm_s: Option<Spanned<u64>>,
     calls: Option<Spanned<u64>>,
     tokens: Option<Spanned<u64>>,
+    usd: Option<Spanned<f64>>,
 }
 
 /// A day in seconds: what takes longer is no step of a session.
@@ -234,7 +263,7 @@ impl AgentsFile {
             }
             found
         };
-        let RawSessionLimits { step_s, session_s, iterations, confirm_s, calls, tokens } =
+        let RawSessionLimits { step_s, session_s, iterations, confirm_s, calls, tokens, usd } =
             raw.session;
         let limits = SessionLimits {
             step_s: bounded("step_s", step_s, usual.step_s, DAY),
@@ -243,6 +272,19 @@ impl AgentsFile {
             confirm_s: bounded("confirm_s", confirm_s, usual.confirm_s, DAY),
             calls: narrow(bounded("calls", calls, usual.calls.into(), 10_000)),
             tokens: bounded("tokens", tokens, usual.tokens, 1_000_000_000),
+            micro_usd: usual.micro_usd,
+        };
+        let limits = match usd {
+            None => limits,
+            Some(usd) => match micro_usd(*usd.get_ref()) {
+                Some(micro_usd) => SessionLimits { micro_usd, ..limits },
+                None => {
+                    let words = format!("session.usd is {}", usd.get_ref());
+                    let help = format!("give a number from 0 to {MAX_USD}");
+                    problems.push(problem("agents::bounds", words, Some(usd.span()), &help));
+                    limits
+                }
+            },
         };
         let mut models = BTreeMap::new();
         for (name, endpoint) in raw.model {
@@ -302,11 +344,11 @@ mod tests {
         let file = AgentsFile::parse("agents.toml", "version = 1\n[session]\nstep_s = 5").unwrap();
         let SessionLimits { step_s, session_s, iterations, .. } = file.limits;
         assert_eq!((step_s, session_s, iterations), (5, 600, 3));
-        let text = "version = 2\n[session]\niterations = 0\ncalls = 99999\n\
-                    [model.x]\nurl = \"ftp://x\"\nname = \"x\"\nkey_env = \"A\"\nkey_file = \"b\"\n";
+        let text = "version = 2\n[session]\niterations = 0\ncalls = 99999\nusd = -1.0\n\
+                    [model.x]\nusd_per_million_in = nan\nurl = \"ftp://x\"\nname = \"x\"\nkey_env = \"A\"\nkey_file = \"b\"\n";
         let problems = AgentsFile::parse("agents.toml", text).unwrap_err();
         let lines: Vec<_> = problems.located().iter().filter_map(|problem| problem.line).collect();
-        assert_eq!(lines, [1, 3, 4, 5, 5], "{problems:?}");
+        assert_eq!(lines, [1, 3, 4, 5, 6, 6, 6], "{problems:?}");
         let one = "version = 1\n[model.a]\nurl = \"http://localhost:8080/v1\"\nname = \"x\"\n";
         let file = AgentsFile::parse("agents.toml", one).unwrap();
         assert_eq!(
@@ -325,6 +367,12 @@ mod tests {
             Some(CharterModel { name: "b".to_owned(), first: true, search: false })
         );
         assert_eq!(file.models["b"].dialect(), HttpDialect::Anthropic);
+        assert_eq!(file.models["b"].prices(), TokenPrices::default());
+        assert_eq!(file.limits.micro_usd, 5_000_000);
+        let priced = format!("{one}usd_per_million_out = 15.5\n[session]\nusd = 0.25\n");
+        let file = AgentsFile::parse("agents.toml", &priced).unwrap();
+        assert_eq!(file.limits.micro_usd, 250_000);
+        assert_eq!(file.models["a"].prices().micro_usd_per_million_out, 15_500_000);
         let absent = named.replace("model = \"b\"", "model = \"c\"");
         let problems = AgentsFile::parse("agents.toml", &absent).unwrap_err();
         assert_eq!(problems.located()[0].line, Some(9), "{problems:?}");

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use jig_model::document::nearest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -147,13 +148,35 @@ impl SessionContext {
         self.boards.iter().map(|(name, board)| (name.clone(), board.nature)).collect()
     }
 
-    /// Lists the places that a name stands for: the place of that name, else all of that kind.
+    /// Lists the places that a name stands for: the place of that name, else all of that kind. Capitals count only
+    /// where the rig has names that differ in nothing else.
     pub fn places_of(&self, name: &str) -> Vec<&str> {
         if let Some((exact, _)) = self.boards.get_key_value(name) {
             return vec![exact];
         }
-        let of_kind = self.boards.iter().filter(|(_, board)| board.kind == name);
-        of_kind.map(|(place, _)| place.as_str()).collect()
+        let all = || self.boards.iter().map(|(place, board)| (place.as_str(), board));
+        let places = |is: &dyn Fn(&str, &KnownBoard) -> bool| -> Vec<&str> {
+            all().filter(|(place, board)| is(place, board)).map(|(place, _)| place).collect()
+        };
+        let of_kind = places(&|_, board| board.kind == name);
+        let written_otherwise = places(&|place, _| place.eq_ignore_ascii_case(name));
+        if of_kind.is_empty() && written_otherwise.len() == 1 {
+            return written_otherwise;
+        }
+        match of_kind.is_empty() {
+            true => places(&|_, board| board.kind.eq_ignore_ascii_case(name)),
+            false => of_kind,
+        }
+    }
+
+    /// Tells whether a word of a request may be meant as the name of a board that the rig does not have: it is
+    /// written like one, or like one of the rig's.
+    pub fn may_name_board(&self, word: &str) -> bool {
+        let letters = word.contains(|c: char| c.is_ascii_alphabetic());
+        let marks = |c: char| c.is_ascii_digit() || matches!(c, '-' | '_' | ':');
+        let kinds = self.boards.values().map(|board| board.kind.as_str());
+        let names = self.boards.keys().map(String::as_str).chain(kinds);
+        letters && word.contains(marks) || nearest(word, names).is_some()
     }
 
     /// Tells whether nobody uses a place, and its health does not forbid its use.

@@ -34,6 +34,8 @@ pub enum BundlePart {
     Suspects,
     /// What was tried, and how it ended.
     Attempts,
+    /// What a model takes for the cause: a claim.
+    Analysis,
     /// Lines of source around the suspects.
     Source,
     /// Output of the last build that failed.
@@ -55,12 +57,13 @@ enum Kept {
 
 impl BundlePart {
     /// Lists all, in their order.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Task,
         Self::Policy,
         Self::Failure,
         Self::Suspects,
         Self::Attempts,
+        Self::Analysis,
         Self::Source,
         Self::Build,
         Self::Log,
@@ -76,6 +79,7 @@ impl BundlePart {
             Self::Failure => "failure.json",
             Self::Suspects => "ranked.json",
             Self::Attempts => "attempts.json",
+            Self::Analysis => "analysis.json",
             Self::Source => "source.txt",
             Self::Build => "build.txt",
             Self::Log => "log.txt",
@@ -87,11 +91,11 @@ impl BundlePart {
     /// Returns the percentage of the budget that no other file can take: together 100.
     fn share(self) -> usize {
         match self {
-            Self::Task | Self::Policy | Self::Similar | Self::Files => 4,
+            Self::Task | Self::Policy | Self::Analysis | Self::Similar | Self::Files => 4,
             Self::Failure | Self::Build => 8,
             Self::Suspects => 12,
             Self::Attempts => 16,
-            Self::Source | Self::Log => 20,
+            Self::Source | Self::Log => 18,
         }
     }
 

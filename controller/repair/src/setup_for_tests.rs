@@ -187,6 +187,7 @@ impl TestSetup {
             mode: ExecutionMode::Ci,
             preset: Preset::Balanced,
             agents: Vec::new(),
+            analyst: None,
             build: BuildTask {
                 command: copy.map(str::to_owned).to_vec(),
                 artifact: Some("build/app.elf".into()),
@@ -205,6 +206,7 @@ impl TestSetup {
             policy: Policy::default(),
             folder,
             agents: vec![NamedAgent { name: "clients".to_owned(), source: PatchSource::Clients }],
+            analyst: None,
             rig: Arc::new(rig),
             programs: Arc::new(repository.programs.clone()),
             git: repository.git(),

@@ -16,7 +16,8 @@ mod state;
 
 pub use book::{RoleBook, RoleBookError, RolePrompt, RoleReach, RoleTask};
 pub use read::{
-    AnalysisAnswer, NextAction, RoleAnswerError, StepAnswer, json_of, read_question, read_step,
+    AnalysisAnswer, NextAction, PersonQuestion, RoleAnswerError, StepAnswer, json_of,
+    read_person_questions, read_question, read_step,
 };
 pub use state::RoleState;
 

@@ -1,7 +1,7 @@
 //! Reading of answers. All of them are hostile text of any form.
 
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::fenced::{blocks, spoken};
@@ -10,8 +10,11 @@ use crate::quote::beginning;
 /// Longest text of a field that is taken over, in characters.
 const MAX_FIELD: usize = 2000;
 
-/// Longest question to the knowledge of the lab, in characters.
+/// Longest question to the knowledge of the lab or to the person, in characters.
 const MAX_QUESTION: usize = 300;
+
+/// Longest name and choice in a question to the person, in characters.
+const MAX_NAME: usize = 120;
 
 /// Says why an answer of a role cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -42,7 +45,7 @@ jig_model::words! {
 }
 
 /// What an analysis says.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AnalysisAnswer {
     /// The answer to the request; hostile text.
     pub summary: String,
@@ -88,6 +91,49 @@ pub fn read_step(answer: &str) -> Result<StepAnswer, RoleAnswerError> {
     let read: StepAnswer = form(answer)?;
     let (thought, observation) = (short(&read.thought), short(&read.observation));
     Ok(StepAnswer { thought, observation, ..read })
+}
+
+/// A question that a role has for the person: which value an argument of a tool is to have.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct PersonQuestion {
+    /// The tool; hostile text.
+    pub tool: String,
+    /// Its argument; hostile text.
+    pub argument: String,
+    /// The question; hostile text.
+    pub text: String,
+    /// Answers that would do, if they can be listed; hostile text.
+    #[serde(default)]
+    pub choices: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct RawPersonQuestions {
+    questions: Vec<PersonQuestion>,
+}
+
+/// Reads questions for the person that stand in place of a plan; nothing where the answer is something else.
+///
+/// # Errors
+/// They are not of the form that is asked for.
+pub fn read_person_questions(answer: &str) -> Result<Option<Vec<PersonQuestion>>, RoleAnswerError> {
+    let value: Value = form(answer)?;
+    if value.get("questions").is_none() {
+        return Ok(None);
+    }
+    let read: RawPersonQuestions =
+        serde_json::from_value(value).map_err(|error| RoleAnswerError::Form(error.to_string()))?;
+    let one_line = |text: &str, most: usize| {
+        let plain = text.chars().map(|c| if c.is_control() { ' ' } else { c });
+        plain.take(most).collect::<String>().trim().to_owned()
+    };
+    let bounded = |question: PersonQuestion| PersonQuestion {
+        tool: one_line(&question.tool, MAX_NAME),
+        argument: one_line(&question.argument, MAX_NAME),
+        text: one_line(&question.text, MAX_QUESTION),
+        choices: question.choices.iter().map(|choice| one_line(choice, MAX_NAME)).collect(),
+    };
+    Ok(Some(read.questions.into_iter().map(bounded).collect()))
 }
 
 #[derive(Deserialize)]
@@ -143,6 +189,8 @@ pub fn json_of(answer: &str) -> Result<String, RoleAnswerError> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -179,6 +227,19 @@ mod tests {
     }
 
     #[test]
+    fn questions_for_the_person_are_told_from_plans_and_kept_on_a_line() {
+        assert_eq!(read_person_questions("{\"plan_summary\":\"x\",\"steps\":[]}"), Ok(None));
+        let answer = json!({ "questions": [{ "tool": "run", "argument": "image",
+            "text": "Which\nimage?\u{1b}[2J", "choices": ["a.elf", "x".repeat(1000)] }] });
+        let questions = read_person_questions(&answer.to_string()).unwrap().unwrap();
+        assert_eq!(questions[0].text, "Which image? [2J");
+        assert_eq!(questions[0].choices[1].len(), MAX_NAME);
+        for bad in ["{\"questions\":7}", "{\"questions\":[{\"text\":\"x\"}]}", "no"] {
+            assert!(read_person_questions(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
     fn a_step_may_be_none() {
         let none = read_step("{\"thought\":\"no such board\",\"action\":null}").unwrap();
         assert_eq!((none.thought.as_str(), none.action), ("no such board", None));
@@ -190,6 +251,7 @@ mod tests {
         fn no_answer_breaks_it(text in "(`{0,4}(json)?|\\PC{0,9}|[{}]|\"question\":|</?think>|\\n){0,40}") {
             let _ = read_question(&text);
             let _ = read_step(&text);
+            let _ = read_person_questions(&text);
             let _ = AnalysisAnswer::read(&text);
         }
     }

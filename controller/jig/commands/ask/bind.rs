@@ -134,18 +134,25 @@ pub(super) fn agents_path(common: &Common) -> PathBuf {
 /// Reads `agents.toml` beside the rig file, or of this folder; what is not there says nothing.
 pub(crate) fn agents_file(common: &Common) -> Result<AgentsFile, Failure> {
     let path = agents_path(common);
-    let file = match File::open(&path) {
-        Ok(file) => file,
+    // Looked at before it is opened: a pipe that nobody writes to would be waited for.
+    let about = match std::fs::metadata(&path) {
+        Ok(about) => about,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(AgentsFile::default()),
         Err(error) => return Err(unusable(&path, &error)),
     };
-    let about = file.metadata().map_err(|error| unusable(&path, &error))?;
     if !about.is_file() {
         let words = format!("{} is no file", path.display());
         return Err(Failure::new(Fault::Profile, words).help("jig ask needs none: remove it"));
     }
     let most = u64::try_from(MAX_AGENTS_FILE).unwrap_or(u64::MAX).saturating_add(1);
-    let text = io::read_to_string(file.take(most)).map_err(|error| unusable(&path, &error))?;
+    let text = File::open(&path).and_then(|file| io::read_to_string(file.take(most)));
+    let text = text.map_err(|error| match error.kind() {
+        io::ErrorKind::InvalidData => {
+            Failure::new(Fault::Profile, format!("{} is no text in UTF-8", path.display()))
+                .help("write it anew; jig ask needs none")
+        }
+        _ => unusable(&path, &error),
+    })?;
     let parsed: Result<AgentsFile, Problems> =
         AgentsFile::parse(&path.display().to_string(), &text);
     parsed.map_err(|problems| Failure::problems(vec![problems]))

@@ -45,13 +45,16 @@ pub(super) fn resume(
 ) -> Result<u8, Failure> {
     let (mut journal, session, _) = open(folder)?;
     let held = lock(folder)?;
+    let words = args.words.join(" ");
+    let refused =
+        |words: String| Failure::new(Fault::Usage, words).help(format!("jig sessions show {name}"));
+    if session.ended && (!words.is_empty() || args.confirm.is_some() || args.refuse) {
+        return Err(refused(format!("{name} has ended, and asks nothing any more")));
+    }
     if session.ended {
         return ended(screen, name, &session);
     }
-    let words = args.words.join(" ");
     let mut requests = vec![PersonRequest::Resume];
-    let refused =
-        |words: String| Failure::new(Fault::Usage, words).help(format!("jig sessions show {name}"));
     match session.state {
         OperatorState::Clarifying if !words.is_empty() => {
             let answers: Vec<String> =
@@ -119,6 +122,12 @@ pub(super) fn drive(
     };
     let mut journal = open_with(folder, redactor.clone())?;
     let root = session.charter.folder.clone();
+    if !Path::new(&root).is_dir() {
+        let words =
+            format!("the folder in which {name} was asked for, {root}, is not on this host");
+        return Err(Failure::new(Fault::Usage, words)
+            .help("go on with it where it was asked for, or ask anew: its files are named relative to that folder"));
+    }
     // What a plan may do is confirmed by the person who asks; what reaches the rig's host is not planned.
     let rights = [AccessRight::See, AccessRight::Use, AccessRight::Flash, AccessRight::Power];
     let policy: ToolPolicy = rights.into_iter().collect();

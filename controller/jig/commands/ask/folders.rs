@@ -18,8 +18,13 @@ use crate::failure::Failure;
 
 /// Returns the folder of all sessions.
 pub(super) fn root(common: &Common) -> Result<PathBuf, Failure> {
-    let path = OpenRig::open(common)?.runs_dir().join("sessions");
+    let path = sessions_of(&OpenRig::open(common)?.runs_dir());
     std::path::absolute(&path).map_err(|error| unusable(&path, &error))
+}
+
+/// Returns the folder of the sessions beside a folder of runs.
+pub(crate) fn sessions_of(runs: &Path) -> PathBuf {
+    runs.join("sessions")
 }
 
 pub(super) fn unusable(path: &Path, error: &io::Error) -> Failure {

@@ -24,8 +24,9 @@ use jig_operator::plan::{MAX_DRAFT, read_draft};
 use serde_json::json;
 
 pub(crate) use self::bind::agents_file;
+pub(crate) use self::folders::sessions_of;
 use self::folders::{find, make, root, unusable};
-pub(crate) use self::models::{KeyProblem, model_keys};
+pub(crate) use self::models::{KeyProblem, approved, model_keys};
 pub(crate) use self::sessions::sessions;
 use crate::args::{AskArgs, Common};
 use crate::failure::Failure;

@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jig_agents::ModelKey;
-use jig_agents::roles::{AgentRole, RoleBook};
+use jig_agents::roles::RoleBook;
 use jig_model::document::did_you_mean;
 use jig_model::redact::Redactor;
 use jig_model::{Fault, chain};
 use jig_operator::config::{AgentsFile, ModelEndpoint};
 use jig_operator::error::{OperatorCode, OperatorError};
 use jig_operator::journal::CharterModel;
-use jig_operator::memory::{CaseRole, CaseStore, base_instruction};
+use jig_operator::memory::CaseStore;
 use jig_operator::models::{EndpointModel, LanguageModel};
 
 use super::bind::agents_path;
@@ -98,28 +98,17 @@ pub(super) fn session_model(
 }
 
 /// Adds to the instructions of the roles what a person has approved. Without a memory they stay as they are.
-fn approved(mut roles: RoleBook, sessions: &Path) -> RoleBook {
-    let Ok(store) = CaseStore::open(sessions) else { return roles };
-    for (of, role) in [
-        (CaseRole::Planner, AgentRole::Test),
-        (CaseRole::Test, AgentRole::Test),
-        (CaseRole::Analysis, AgentRole::Analysis),
-        (CaseRole::Knowledge, AgentRole::Knowledge),
-    ] {
-        let (Ok(revised), Ok(prompt)) = (store.instruction(of), roles.of(role)) else { continue };
-        let added = revised.text.strip_prefix(base_instruction(of)).unwrap_or_default().trim();
-        if added.is_empty() {
-            continue;
-        }
-        let more = u32::try_from(revised.version.saturating_sub(1)).unwrap_or(u32::MAX);
-        let version = prompt.version.saturating_add(more);
-        let text = format!("{}{added}\n", prompt.instruction);
-        // One that is too long is left out: the others still hold.
-        if let Err(error) = roles.instruct(role, version, &text) {
-            tracing::warn!(%role, "{error}");
-        }
+pub(crate) fn approved(roles: RoleBook, sessions: &Path) -> RoleBook {
+    // None is made where none was kept.
+    if !CaseStore::is_in(sessions) {
+        return roles;
     }
-    roles
+    let instructed = CaseStore::open(sessions).and_then(|store| store.instructed(&roles));
+    instructed.unwrap_or_else(|error| {
+        let error = chain(&error);
+        tracing::warn!(error, "approved instructions cannot be read; the built-in ones are used");
+        roles
+    })
 }
 
 /// Says why the key of a model cannot be used.

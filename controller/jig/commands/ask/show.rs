@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::render::{Screen, one_line};
 
 /// Returns a session as a document: `{"session","state","planner","request","questions","waits","plan",
-/// "model","draft","summary","exit_code"}`. `model` is `{"name","tokens"}` where one plans. `draft` is the plan
+/// "model","draft","summary","exit_code"}`. `model` is `{"name","tokens","usd"}` where one plans. `draft` is the plan
 /// in the form that `--plan` reads.
 pub(super) fn document(name: &str, session: &Session) -> Value {
     let waits = session.waits.as_ref().map(|waits| {
@@ -20,7 +20,10 @@ pub(super) fn document(name: &str, session: &Session) -> Value {
         })
     });
     let model = session.charter.model.as_ref().filter(|_| session.by_model());
-    let model = model.map(|model| json!({ "name": model.name, "tokens": session.tokens_used }));
+    let model = model.map(|model| {
+        let usd = session.used.micro_usd as f64 / 1e6;
+        json!({ "name": model.name, "tokens": session.used.tokens, "usd": usd })
+    });
     let exit_code = session.summary.as_ref().map(|summary| summary.exit_code);
     json!({
         "session": name,

@@ -9,19 +9,21 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use jiff::{SignedDuration, Timestamp};
 use jig_knowledge::retrieve::RetrievalContext;
-use jig_knowledge::{Knowledge, KnowledgeOptions};
-use jig_lab::{AuditPage, RigQuery, RigView, RunPage, RunStanding, RunSummary};
+use jig_lab::{
+    AuditPage, KnowledgeDoor, KnowledgeOrder, KnowledgeReply, RigQuery, RigView, RunPage,
+    RunStanding, RunSummary,
+};
 use jig_model::lease::{LeaseAnswer, LeaseOrder};
 use jig_model::{Fault, PlaceName, RunId};
 use jig_operator::tools::RigQuestion;
 use jig_rig::report::baseline;
 use jig_rig::store::{RunRecord, RunStore};
 use jig_service::client::{RemoteRig, RunPart};
-use jig_service::protocol::{DescribeRun, OrderLease, ReadRunFile};
+use jig_service::protocol::{AskKnowledge, DescribeRun, OrderLease, ReadRunFile};
 use serde_json::{Value, json};
 
 use super::search;
-use crate::args::Common;
+use crate::args::{Common, own_name};
 use crate::commands::boards;
 use crate::commands::execute::unexpected;
 use crate::commands::explain::failure::{ExplainedFailure, HISTORY};
@@ -42,6 +44,7 @@ const MOST_LOG: usize = 28 << 10;
 pub(super) async fn answer(
     common: &Common,
     rig: Option<&RemoteRig>,
+    door: &KnowledgeDoor,
     question: RigQuestion,
 ) -> Result<Value, Failure> {
     match question {
@@ -95,7 +98,7 @@ pub(super) async fn answer(
             Ok(ExplainedFailure::of(verdict, earlier).document(&record, verdict))
         }
         RigQuestion::Knowledge { question, board, limit } => {
-            knowledge(common, question, board, limit)
+            knowledge(common, (rig, door), question, board, limit).await
         }
         RigQuestion::RunsText { question, limit } => {
             search::runs(common, rig, &question, limit).await
@@ -359,18 +362,27 @@ fn compare(before: &RunRecord, after: &RunRecord) -> Result<Value, Failure> {
     }))
 }
 
-fn knowledge(
+/// Searches what the lab has learnt: that of the rig, wherever it is.
+async fn knowledge(
     common: &Common,
+    (rig, door): (Option<&RemoteRig>, &KnowledgeDoor),
     question: String,
     board: Option<String>,
     limit: usize,
 ) -> Result<Value, Failure> {
-    let folder = Knowledge::folder_in(&common.reader.read(&common.lab()?)?.state());
-    let knowledge = Knowledge::open(&folder, KnowledgeOptions::default())?;
     let context = RetrievalContext { board, max_results: limit, ..RetrievalContext::new(question) };
-    let answer = knowledge.search(&context)?;
-    knowledge.note_shown(&answer);
-    serde_json::to_value(&answer).map_err(|error| Failure::of(Fault::Bug, &error))
+    let order = KnowledgeOrder::Search { context: Box::new(context) };
+    let reply = match rig {
+        Some(rig) => rig.call_again(&AskKnowledge { order }).await?.reply,
+        None => {
+            let catalogue = common.reader.read(&common.own_lab())?;
+            let reply = door.carry_out(&catalogue, order, &own_name(), &mut |_, _| {})?.reply;
+            door.settle(&reply);
+            reply
+        }
+    };
+    let KnowledgeReply::Found(answer) = &reply else { return Err(unexpected()) };
+    serde_json::to_value(answer).map_err(|error| Failure::of(Fault::Bug, &error))
 }
 
 async fn audit(

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jig_lab::{
-    CheckError, CommandError, PowerCommandError, ProbeCommandError, RunError, SwitchError,
+    CheckError, CommandError, KnowledgeDoor, PowerCommandError, ProbeCommandError, RunError,
+    SwitchError, state_folder,
 };
 use jig_model::command::{Command, EventSink, PlanText, Reply};
 use jig_model::protocol::BoxFuture;
@@ -32,6 +33,8 @@ pub(crate) struct LabCalls {
     /// The rig, where it is spoken to.
     rig: Option<Arc<RemoteRig>>,
     files: WorkingFolder,
+    /// What the lab has learnt, where the rig is that of this host; kept open from one question to the next.
+    knowledge: Arc<KnowledgeDoor>,
     commands: Mutex<JoinSet<()>>,
 }
 
@@ -76,8 +79,11 @@ impl LabCalls {
                 None
             }
         };
+        // Opened by the first question.
+        let state = state_folder(&common.own_lab());
+        let knowledge = Arc::new(KnowledgeDoor::new(&state, None));
         let (common, rig) = (common.clone(), rig.map(Arc::new));
-        Ok(Self { common, rig, files, commands: Mutex::default() })
+        Ok(Self { common, rig, files, knowledge, commands: Mutex::default() })
     }
 
     /// Waits for the end of all commands.
@@ -127,10 +133,11 @@ impl RigCalls for LabCalls {
     fn ask(&self, question: RigQuestion) -> BoxFuture<'_, Result<Value, OperatorError>> {
         Box::pin(async move {
             let (common, rig) = (self.common.clone(), self.rig.clone());
+            let door = Arc::clone(&self.knowledge);
             let runtime = Handle::current();
             // Most questions wait for the disk.
             let answering = spawn_blocking(move || {
-                runtime.block_on(answers::answer(&common, rig.as_deref(), question))
+                runtime.block_on(answers::answer(&common, rig.as_deref(), &door, question))
             });
             let answer =
                 answering.await.unwrap_or_else(|error| Err(Failure::of(Fault::Bug, &error)));

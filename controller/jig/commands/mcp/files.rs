@@ -48,7 +48,7 @@ impl WorkingFolder {
         if !found.as_deref().unwrap_or(&without_dots(&written)).starts_with(&self.0) {
             let words = format!("{named:?} lies outside of {}", self.0.display());
             return Err(OperatorError::new(OperatorCode::PolicyDenied, words)
-                .next("name a file under that folder, or start the server with --root DIR")
+                .next("name a file in that folder or below it; jig mcp serve --root DIR names another one")
                 .untouched());
         }
         let path = found.map_err(|error| self.refused(named, &error.to_string()))?;
@@ -61,7 +61,7 @@ impl WorkingFolder {
     fn refused(&self, named: &str, why: &str) -> OperatorError {
         let words = format!("cannot read {named:?} under {}: {why}", self.0.display());
         OperatorError::new(OperatorCode::InvalidArgs, words)
-            .next("name a file under that folder, or start the server with --root DIR")
+            .next("name a file in that folder or below it; jig mcp serve --root DIR names another one")
             .untouched()
     }
 }

@@ -5,9 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jig_agents::roles::RoleBook;
 use jig_model::command::{CommandEvent, EventSink, PlanText};
 use jig_model::{Fault, PlaceName, exit};
 use jig_repair::agents::RepairAgent;
+use jig_repair::agents::analyst::FailureAnalyst;
 use jig_repair::agents::command::CommandAgent;
 use jig_repair::agents::http::HttpAgent;
 use jig_repair::agents::templates::{TEMPLATES, TemplateAgent};
@@ -31,6 +33,7 @@ use super::learn::{LabKnows, RepairedAt};
 use super::rig::RepairRig;
 use super::show::{RowFollower, document, standing, tell};
 use crate::args::Common;
+use crate::commands::ask::{approved, sessions_of};
 use crate::commands::runtime::until_signalled;
 use crate::failure::Failure;
 use crate::render::Screen;
@@ -150,12 +153,19 @@ fn bind(
     let board = rig.board(&place)?;
     let at = RepairedAt::of(rig.catalogue(), &place, Some(&board));
     let known = Arc::new(LabKnows { desk: at.desk.clone(), board: at.board.clone() });
+    let sessions = sessions_of(&rig.catalogue().runs_dir());
     let door = Arc::new(rig.door(&board, Arc::new(Silent))?);
     let folder = RepairFolder::new(path);
     folder.make().map_err(|error| unusable(path, &error))?;
     let programs = programs();
     let git = Git::new(Arc::clone(&programs), &origin.repo, &folder.scratch(), &search_path());
     let variable = |name: &str| std::env::var_os(name);
+    let roles = RoleBook::built_in().map_err(|error| Failure::of(Fault::Bug, &error))?;
+    // Instructions that a person has approved hold for the models of each way to the rig.
+    let roles = approved(roles, &sessions);
+    let analyst = task.analyst.clone().map(|http| {
+        Box::new(HttpAgent::new(http, roles.clone(), variable)) as Box<dyn FailureAnalyst>
+    });
     let mut agents = Vec::new();
     let redactor = redactor_of(&task);
     for agent in &task.agents {
@@ -168,7 +178,7 @@ fn bind(
                 (format!("command:{}", command.name), asked(Box::new(agent)))
             }
             AgentRef::Http(http) => {
-                let agent = HttpAgent::new(http.clone(), variable);
+                let agent = HttpAgent::new(http.clone(), roles.clone(), variable);
                 (format!("http:{}", http.name), asked(Box::new(agent)))
             }
             AgentRef::Mcp => ("mcp".to_owned(), PatchSource::Clients),
@@ -190,6 +200,7 @@ fn bind(
         policy,
         folder,
         agents,
+        analyst,
         rig: Arc::clone(&door) as _,
         known,
         programs,

@@ -23,8 +23,7 @@ pub(super) fn programs() -> Arc<dyn Programs> {
 /// Removes the values of the variables that the agents of a task are given, beside all that has the shape
 /// of a secret.
 pub(super) fn redactor_of(task: &RepairTask) -> Redactor {
-    let names = task.agents.iter().flat_map(|agent| agent.variables());
-    Redactor::new(names.filter_map(|name| {
+    Redactor::new(task.variables().filter_map(|name| {
         Some((name.to_owned(), std::env::var_os(name)?.to_string_lossy().into_owned()))
     }))
 }

@@ -70,6 +70,12 @@ pub const FORMS: &[RequestForm] = &[
         near: &["check"],
     },
     RequestForm {
+        form: "why is BOARD broken",
+        example: "why is bench-3 broken?",
+        about: "tells the health of a place, and how its last run failed",
+        near: &["why", "broken", "wrong", "health"],
+    },
+    RequestForm {
         form: "why did RUN fail",
         example: "why did the last run on bench-3 fail?",
         about: "tells how a run failed, whether it did so before, and what is known of it",

@@ -1,5 +1,6 @@
 //! What a row of the journal says.
 
+use jig_agents::Usage;
 use jig_agents::roles::AgentRole;
 use serde::{Deserialize, Serialize};
 
@@ -93,10 +94,25 @@ pub struct SessionLimits {
     /// How many tokens a session uses at most, those of questions and of answers.
     #[serde(default = "usual_tokens")]
     pub tokens: u64,
+    /// How much money a session uses at most, in millionths of a US dollar.
+    #[serde(default = "usual_micro_usd", skip_serializing_if = "is_usual_micro_usd")]
+    pub micro_usd: u64,
 }
 
 fn usual_tokens() -> u64 {
     200_000
+}
+
+fn usual_micro_usd() -> u64 {
+    5_000_000
+}
+
+fn is_usual_micro_usd(micro_usd: &u64) -> bool {
+    *micro_usd == usual_micro_usd()
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl Default for SessionLimits {
@@ -108,6 +124,7 @@ impl Default for SessionLimits {
             confirm_s: 600,
             calls: 200,
             tokens: usual_tokens(),
+            micro_usd: usual_micro_usd(),
         }
     }
 }
@@ -162,8 +179,19 @@ pub struct WorkIntent {
     /// The tokens that a model may use for it, where one is asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant: Option<u64>,
+    /// The money that it may use for it, in millionths of a US dollar.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub grant_micro_usd: u64,
     /// Hash of the row before, which is the state that the work is given.
     pub input: String,
+}
+
+impl WorkIntent {
+    /// Returns what a model may use for it, where one is asked.
+    pub fn granted(&self) -> Option<Usage> {
+        let micro_usd = self.grant_micro_usd;
+        self.grant.map(|tokens| Usage { tokens, micro_usd })
+    }
 }
 
 /// A call that is about to be made.
@@ -297,6 +325,9 @@ pub enum SessionFact {
         model: String,
         /// The tokens that were used.
         tokens: u64,
+        /// The money that they cost, in millionths of a US dollar.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        micro_usd: u64,
         /// The beginning of its answer; hostile text.
         said: String,
         /// Why there is no answer.
@@ -307,6 +338,9 @@ pub enum SessionFact {
     ModelDropped {
         /// The tokens that count as used.
         tokens: u64,
+        /// The money that counts as used, in millionths of a US dollar.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        micro_usd: u64,
     },
     /// A step is replaced by another one.
     StepAdjusted {

@@ -13,7 +13,8 @@ mod lock;
 mod schema;
 
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::LazyLock;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use jig_model::redact::Redactor;
 use rusqlite::Connection;
@@ -235,10 +236,14 @@ fn path_in(folder: &Path) -> PathBuf {
     folder.join("journal.db")
 }
 
-/// Returns the time in milliseconds since 1970.
+/// Returns the time in milliseconds since 1970. Within a process it goes on steadily, also where somebody sets the
+/// clock of the host: what a session has worked for is told by differences of it.
 pub fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    static BEGUN: LazyLock<(Duration, Instant)> = LazyLock::new(|| {
+        (SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(), Instant::now())
+    });
+    let (wall, begun) = &*BEGUN;
+    u64::try_from(wall.saturating_add(begun.elapsed()).as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
+use jig_agents::roles::AgentRole;
 use jig_model::signature::verdict_signature;
 use jig_model::{Verdict, VerdictKind};
 use serde::{Deserialize, Serialize};
@@ -32,6 +33,18 @@ jig_model::words! {
         Analysis = "analysis",
         /// Searches what is known.
         Knowledge = "knowledge",
+    }
+}
+
+impl CaseRole {
+    /// Tells whether a model is asked by this role in the role `of`: plans are asked of [`AgentRole::Test`].
+    pub(super) fn asks(self, of: AgentRole) -> bool {
+        of == match self {
+            Self::Planner | Self::Test => AgentRole::Test,
+            Self::Code => AgentRole::Code,
+            Self::Analysis => AgentRole::Analysis,
+            Self::Knowledge => AgentRole::Knowledge,
+        }
     }
 }
 

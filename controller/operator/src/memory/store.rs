@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use jig_agents::roles::{AgentRole, RoleBook};
 use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior, params};
 use serde::de::DeserializeOwned;
 
@@ -21,6 +22,9 @@ pub const REPEATS: usize = 3;
 
 /// Most cases that are kept; the oldest go.
 const MAX_CASES: u64 = 5000;
+
+/// Name of the file.
+const FILE: &str = "memory.db";
 
 /// The newest version that this program knows.
 const VERSION: i64 = 1;
@@ -108,12 +112,17 @@ pub struct CaseStore {
 type Stored<T> = Result<T, CaseStoreError>;
 
 impl CaseStore {
+    /// Tells whether a folder has a store.
+    pub fn is_in(folder: &Path) -> bool {
+        folder.join(FILE).is_file()
+    }
+
     /// Opens the store of a folder, and makes it where there is none.
     ///
     /// # Errors
     /// The file cannot be used, or is another one.
     pub fn open(folder: &Path) -> Stored<Self> {
-        let path = folder.join("memory.db");
+        let path = folder.join(FILE);
         let failed = |source| CaseStoreError::Database { path: path.clone(), source };
         let mut db = Connection::open(&path).map_err(failed)?;
         match prepared(&mut db) {
@@ -166,6 +175,35 @@ impl CaseStore {
     /// The store cannot be read.
     pub fn instruction(&self, role: CaseRole) -> Stored<RoleInstruction> {
         Ok(RoleInstruction::of(role, &self.revisions()?))
+    }
+
+    /// Adds to the instructions of models what was approved for their roles. What a role may do, and the form of
+    /// its answers, stay as they are.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn instructed(&self, roles: &RoleBook) -> Stored<RoleBook> {
+        let (mut roles, revisions) = (roles.clone(), self.revisions()?);
+        for &role in AgentRole::ALL {
+            let holds = |one: &&InstructionRevision| {
+                one.class.role.asks(role) && one.status == RevisionStatus::Approved
+            };
+            let (mut added, mut more) = (String::new(), 0_u32);
+            for revision in revisions.iter().filter(holds) {
+                added.push_str(&format!("{}\n", revision.sentence));
+                more = more.saturating_add(1);
+            }
+            let Ok(prompt) = roles.of(role).cloned() else { continue };
+            if more == 0 {
+                continue;
+            }
+            let version = prompt.version.saturating_add(more);
+            // One that is too long is left out: the others still hold.
+            if let Err(error) = roles.instruct(role, version, &(prompt.instruction + &added)) {
+                tracing::warn!(%role, "{error}");
+            }
+        }
+        Ok(roles)
     }
 
     /// Finds a revision.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use jig_agents::roles::{RoleBook, RoleBookError};
 use jig_agents::{
     Exchange, ExchangeLog, ModelClient, ModelFailure, ModelFailureKind, ModelKey, ModelPrompt,
-    ModelSettings, TokenPrices, Usage, spoken,
+    ModelSettings, Usage, spoken,
 };
 use jig_model::chain;
 use jig_model::power::{WebAddress, WebAddressError};
@@ -61,7 +61,7 @@ impl EndpointModel {
             model: endpoint.name.clone(),
             max_tokens: endpoint.max_output_tokens,
             temperature: endpoint.temperature,
-            prices: TokenPrices::default(),
+            prices: endpoint.prices(),
         };
         Ok(Self {
             name: name.to_owned(),
@@ -69,6 +69,7 @@ impl EndpointModel {
             limits: ModelLimits {
                 context: endpoint.max_context_tokens,
                 output: endpoint.max_output_tokens,
+                prices: endpoint.prices(),
             },
             timeout: endpoint.timeout_s.map(Duration::from_secs),
             redactor,
@@ -90,18 +91,17 @@ impl EndpointModel {
         self
     }
 
-    async fn answered(&self, prompt: &ModelPrompt, time: Duration, tokens: u64) -> ModelAnswered {
+    async fn answered(&self, prompt: &ModelPrompt, time: Duration, left: Usage) -> ModelAnswered {
         let clean = ModelPrompt {
             system: self.redactor.text(&prompt.system),
             user: self.redactor.text(&prompt.user),
         };
-        let mut answered = ModelAnswered { said: Ok(String::new()), tokens: 0, notes: Vec::new() };
+        let usage = Usage::default();
+        let mut answered = ModelAnswered { said: Ok(String::new()), usage, notes: Vec::new() };
         for late in 0..=LATE_AGAIN {
-            let left = tokens.saturating_sub(answered.tokens);
-            let mut questions =
-                self.client.questions(time, Usage { tokens: left, micro_usd: u64::MAX });
+            let mut questions = self.client.questions(time, left.without(answered.usage));
             let asked = questions.ask(&clean, &mut TracedExchanges).await;
-            answered.tokens = answered.tokens.saturating_add(questions.used().tokens);
+            answered.usage = answered.usage.with(questions.used());
             answered.notes.extend(questions.notes().iter().map(|note| self.redactor.text(note)));
             answered.notes.dedup();
             let late_again = |failure: &ModelFailure| failure.kind() == ModelFailureKind::Late;
@@ -148,9 +148,10 @@ impl EndpointModel {
                 OperatorCode::ToolTimeout,
                 format!("raise timeout_s of model.{name} in agents.toml"),
             ),
-            K::Budget => {
-                (OperatorCode::PolicyDenied, "raise session.tokens in agents.toml".to_owned())
-            }
+            K::Budget => (
+                OperatorCode::PolicyDenied,
+                "raise session.tokens or session.usd in agents.toml".to_owned(),
+            ),
             K::Key => (
                 OperatorCode::Model,
                 format!("check the key that key_env or key_file of model.{name} names"),
@@ -179,8 +180,14 @@ struct TracedExchanges;
 impl ExchangeLog for TracedExchanges {
     fn keep(&mut self, exchange: &Exchange<'_>) -> io::Result<()> {
         // The words of the endpoint may quote the key: only numbers are told.
-        let tokens = exchange.counted.tokens;
-        tracing::info!(event_type = "MODEL_CALL", url = exchange.url, tokens, "model asked");
+        let Usage { tokens, micro_usd } = exchange.counted;
+        tracing::info!(
+            event_type = "MODEL_CALL",
+            url = exchange.url,
+            tokens,
+            micro_usd,
+            "model asked"
+        );
         Ok(())
     }
 }
@@ -206,8 +213,8 @@ impl LanguageModel for EndpointModel {
         &'a self,
         prompt: &'a ModelPrompt,
         time: Duration,
-        tokens: u64,
+        left: Usage,
     ) -> BoxFuture<'a, ModelAnswered> {
-        Box::pin(self.answered(prompt, time, tokens))
+        Box::pin(self.answered(prompt, time, left))
     }
 }

@@ -8,6 +8,7 @@ use jig_model::VerdictKind;
 use jig_model::access::AccessRight;
 use serde_json::{Map, Value, json};
 
+use super::asking;
 use crate::session::{CallRecord, Session};
 use crate::tools::{Tool, ToolList, escaped};
 
@@ -33,11 +34,21 @@ pub(crate) struct ModelTask {
     pub(crate) state: RoleState,
     /// The tools that may be planned.
     pub(crate) tools: ToolList,
+    /// The places of the rig.
+    pub(crate) places: Vec<String>,
+    /// What the person has answered to questions of the model.
+    pub(crate) answers: Vec<String>,
     /// Further parts, the most important first.
     pub(crate) parts: Vec<PromptPart>,
 }
 
 impl ModelTask {
+    /// Returns the words of the person: the request, and the answers to questions about it.
+    pub(super) fn request(&self) -> String {
+        let answers = self.answers.iter().map(|answer| format!("\n{answer}"));
+        answers.fold(self.text.clone(), |text, answer| text + &answer)
+    }
+
     /// Collects what is known in a session.
     pub(crate) fn of(session: &Session, tools: &ToolList, reach: RoleReach) -> Self {
         let tools: ToolList = tools.iter().filter(|tool| may_plan(tool, reach)).cloned().collect();
@@ -59,6 +70,8 @@ impl ModelTask {
             text: session.charter.text.clone(),
             state: role_state(session),
             tools: tools.clone(),
+            places: session.context.boards.keys().cloned().collect(),
+            answers: asking::answered(&session.answers),
             parts: parts.map(|(name, text)| PromptPart { name, text }).collect(),
         }
     }

@@ -11,9 +11,10 @@
 //! *Words of the person confirm, words of a model do not.* A confirmation in advance covers a dangerous step of a
 //! model only where the sentence names its verb, its board and its files: see [`crate::grammar::names_call`].
 //!
-//! *Tokens are granted before they are spent.* The intent of work that asks a model holds the most that it may use.
+//! *Tokens and money are granted before they are spent.* The intent of work that asks a model holds the most that it may use.
 //! The outcome replaces that by what was used. A process that is killed in between has used all of it.
 
+mod asking;
 mod endpoint;
 mod known;
 mod planning;
@@ -21,15 +22,15 @@ mod thinker;
 
 use std::time::Duration;
 
-use jig_agents::ModelPrompt;
 use jig_agents::roles::RoleBook;
+use jig_agents::{ModelPrompt, TokenPrices, Tokens, Usage};
 use jig_model::protocol::BoxFuture;
 
 use crate::error::OperatorError;
 
 pub use endpoint::{EndpointModel, EndpointModelError};
 pub(crate) use known::{ModelTask, results_parts};
-pub(crate) use planning::{adjusted, answered, planned, refined, searched};
+pub(crate) use planning::{PlanAnswer, adjusted, answered, planned, refined, searched};
 pub(crate) use thinker::Thinker;
 
 /// What a model can read and say at a time.
@@ -39,12 +40,15 @@ pub struct ModelLimits {
     pub context: u32,
     /// Most tokens of an answer.
     pub output: u32,
+    /// What tokens cost.
+    pub prices: TokenPrices,
 }
 
 impl ModelLimits {
-    /// Returns the tokens that one piece of work may use: a question and its repair, each asked twice.
-    pub fn grant(self) -> u64 {
-        4 * (u64::from(self.context) + u64::from(self.output))
+    /// Returns what one piece of work may use: a question and its repair, each asked twice.
+    pub fn grant(self) -> Usage {
+        let [input, output] = [self.context, self.output].map(|tokens| 4 * u64::from(tokens));
+        Tokens { input, output }.usage(self.prices)
     }
 }
 
@@ -53,8 +57,8 @@ impl ModelLimits {
 pub struct ModelAnswered {
     /// The answer, secrets removed; hostile text.
     pub said: Result<String, OperatorError>,
-    /// Tokens that it used, also where there is no answer.
-    pub tokens: u64,
+    /// What it used, also where there is no answer.
+    pub usage: Usage,
     /// What a person should know, such as a cost that is an estimate; may quote hostile text.
     pub notes: Vec<String>,
 }
@@ -73,12 +77,12 @@ pub trait LanguageModel: Send + Sync {
     /// Returns the prompts of the roles.
     fn roles(&self) -> &RoleBook;
 
-    /// Asks, within `time` for each attempt and `tokens` for all of them. Dropping the future ends the
+    /// Asks, within `time` for each attempt and `left` for all of them. Dropping the future ends the
     /// connection.
     fn ask<'a>(
         &'a self,
         prompt: &'a ModelPrompt,
         time: Duration,
-        tokens: u64,
+        left: Usage,
     ) -> BoxFuture<'a, ModelAnswered>;
 }

@@ -4,13 +4,16 @@
 use jig_agents::budget::PromptPart;
 use jig_agents::guard::check_arguments;
 use jig_agents::roles::{
-    AgentRole, AnalysisAnswer, NextAction, RoleTask, json_of, read_question, read_step,
+    AgentRole, AnalysisAnswer, NextAction, RoleTask, json_of, read_person_questions, read_question,
+    read_step,
 };
 use serde_json::json;
 
+use super::asking::{self, AskedAbout};
 use super::known::{ModelTask, parts_for};
 use super::thinker::Thinker;
 use crate::error::{OperatorCode, OperatorError};
+use crate::journal::ClarifyingQuestion;
 use crate::plan::{PlanDraft, PlanDraftStep, VerificationMode, VerificationPolicy, read_draft};
 use crate::tools::ToolList;
 
@@ -20,13 +23,38 @@ const MAX_STEPS: usize = 16;
 /// Checks a draft and returns what it is lowered to.
 pub(crate) type DraftCheck<'c, T> = &'c (dyn Fn(&PlanDraft) -> Result<T, OperatorError> + Sync);
 
-/// Makes a plan. An answer that cannot be used is repaired once.
+/// What a model answers that is asked for a plan.
+pub(crate) enum PlanAnswer<T> {
+    /// The plan.
+    Plan(T),
+    /// What it has to know before.
+    Questions(Vec<ClarifyingQuestion>),
+}
+
+/// Makes a plan, or asks what is missing. An answer that cannot be used is repaired once.
 pub(crate) async fn planned<T>(
     thinker: &mut Thinker,
     task: &ModelTask,
     check: DraftCheck<'_, T>,
-) -> Result<T, OperatorError> {
-    let read = |answer: &str| draft_of(answer, &task.tools).and_then(|draft| check(&draft));
+) -> Result<PlanAnswer<T>, OperatorError> {
+    let read = |answer: &str| match read_person_questions(answer)
+        .map_err(|error| unfit(error.to_string()))?
+    {
+        Some(questions) => {
+            let about = AskedAbout {
+                request: &task.text,
+                tools: &task.tools,
+                places: &task.places,
+                again: !task.answers.is_empty(),
+            };
+            let put = asking::put(questions, &about);
+            put.map(PlanAnswer::Questions).map_err(|error| unfit(error.to_string()))
+        }
+        None => {
+            let draft = draft_of(answer, &task.tools)?;
+            check(&draft).map(PlanAnswer::Plan)
+        }
+    };
     asked(thinker, task, (AgentRole::Test, RoleTask::Plan), &[], &read).await
 }
 
@@ -118,7 +146,7 @@ async fn asked<T>(
 ) -> Result<T, OperatorError> {
     let prompt = thinker.prompt_of(role)?;
     let parts = parts_for(task, role, first);
-    let question = prompt.question(of, &task.text, &parts, thinker.question_tokens());
+    let question = prompt.question(of, &task.request(), &parts, thinker.question_tokens());
     let answer = thinker.ask(role, question.as_ref()).await?;
     let reasons = match read(&answer) {
         Ok(found) => return Ok(found),

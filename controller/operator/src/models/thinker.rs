@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jig_agents::ModelPrompt;
 use jig_agents::roles::{AgentRole, RoleBookError, RolePrompt};
+use jig_agents::{ModelPrompt, Usage};
 
 use super::LanguageModel;
 use crate::error::{OperatorCode, OperatorError};
@@ -19,15 +19,15 @@ const LEAST_TIME: Duration = Duration::from_secs(1);
 /// Asks a model during one piece of work.
 pub(crate) struct Thinker {
     model: Arc<dyn LanguageModel>,
-    grant: u64,
+    grant: Usage,
     time: Duration,
     /// What was asked, for the journal.
     facts: Vec<SessionFact>,
 }
 
 impl Thinker {
-    /// Asks within so many tokens, and within so much time that is left of the session.
-    pub(crate) fn new(model: Arc<dyn LanguageModel>, grant: u64, time: Duration) -> Self {
+    /// Asks within so many tokens and so much money, and within so much time that is left of the session.
+    pub(crate) fn new(model: Arc<dyn LanguageModel>, grant: Usage, time: Duration) -> Self {
         Self { model, grant, time, facts: Vec::new() }
     }
 
@@ -62,12 +62,13 @@ impl Thinker {
         let time = self.model.timeout().unwrap_or(of_role.timeout);
         let time = time.min(self.time).max(LEAST_TIME);
         let answered = self.model.ask(prompt, time, self.grant).await;
-        self.grant = self.grant.saturating_sub(answered.tokens);
+        self.grant = self.grant.without(answered.usage);
         self.facts.push(SessionFact::ModelAsked {
             role,
             prompt_version: of_role.version,
             model: self.model.name().to_owned(),
-            tokens: answered.tokens,
+            tokens: answered.usage.tokens,
+            micro_usd: answered.usage.micro_usd,
             said: answered.said.as_deref().unwrap_or_default().chars().take(MAX_KEPT).collect(),
             error: answered.said.as_ref().err().cloned(),
         });

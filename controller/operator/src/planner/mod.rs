@@ -57,12 +57,15 @@ pub trait SessionPlanner: Send + Sync {
     ) -> BoxFuture<'a, Result<Option<PlanDraft>, OperatorError>>;
 
     /// Finds what is missing in a request, and changes its plan. At most three questions.
+    ///
+    /// # Errors
+    /// Words of the request that stand where a board is named are none.
     fn questions(
         &self,
         request: &UserRequest,
         context: &SessionContext,
         answers: &RequestAnswers,
-    ) -> Vec<ClarifyingQuestion> {
+    ) -> Result<Vec<ClarifyingQuestion>, OperatorError> {
         clarifying_questions(request, context, answers)
     }
 }

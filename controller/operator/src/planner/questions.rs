@@ -30,6 +30,19 @@ pub(super) fn steps_of_question(
             explain(&mut steps, &run, task);
             format!("explain run {run}")
         }
+        // "why is bench-3 broken" asks about a board that is called as a test could be.
+        RequestQuestion::WhyTest { test, board: None, .. }
+            if task.context.places_of(test).len() == 1 =>
+        {
+            let place = place_of(test, task.context, task.answers)?;
+            let params = json!({ "place": place, "history": 5 });
+            let name = format!("health of {place}");
+            steps.add(name.clone(), "health", params, "state, reason and remedy", Vec::new());
+            if let Ok(run) = run_of(&RunName::Last, Some(&place), task) {
+                explain(&mut steps, &run, task);
+            }
+            name
+        }
         RequestQuestion::WhyTest { test, board, since } => {
             let place = place(board)?;
             why_test(&mut steps, test, place.as_deref(), *since, task)

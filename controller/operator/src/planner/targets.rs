@@ -20,11 +20,24 @@ pub type RequestAnswers = BTreeMap<String, String>;
 
 /// Finds what is missing in a request and changes its plan. Nothing is asked where the rig leaves one
 /// possibility.
+///
+/// # Errors
+/// Words that stand where a board is named are neither one nor written like one. The grammar takes every word there
+/// for a name; to ask which board "tomorrow" is would be to misunderstand the request.
 pub fn clarifying_questions(
     request: &UserRequest,
     context: &SessionContext,
     answers: &RequestAnswers,
-) -> Vec<ClarifyingQuestion> {
+) -> Result<Vec<ClarifyingQuestion>, OperatorError> {
+    let unlike = |name: &&str| context.places_of(name).is_empty() && !context.may_name_board(name);
+    let unlike: Vec<_> = names_of(request).into_iter().filter(unlike).collect();
+    if !unlike.is_empty() {
+        let quoted: Vec<_> = unlike.iter().take(5).map(|word| format!("{word:?}")).collect();
+        let words = format!("not understood: {}, which is no board of the rig", quoted.join(", "));
+        return Err(OperatorError::new(OperatorCode::InvalidArgs, words)
+            .next("jig boards; jig ask --forms")
+            .untouched());
+    }
     let mut questions = Vec::new();
     match request {
         UserRequest::Act { actions } => {
@@ -47,7 +60,18 @@ pub fn clarifying_questions(
         }
     }
     kept.truncate(MAX_QUESTIONS);
-    kept
+    Ok(kept)
+}
+
+/// Lists the words by which a request names boards.
+fn names_of(request: &UserRequest) -> Vec<&str> {
+    match request {
+        UserRequest::Act { actions } => {
+            let targets = actions.iter().flat_map(|action| &action.targets);
+            targets.filter_map(|target| target.name.as_deref()).collect()
+        }
+        UserRequest::Ask { question } => board_of(question).into_iter().collect(),
+    }
 }
 
 /// Returns the board that a question is about.

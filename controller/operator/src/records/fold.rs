@@ -284,15 +284,23 @@ impl Told<'_> {
                 let message = format!("step {step} is carried out by {}: {error}", call.tool);
                 self.tell(K::StepDegraded, Warn, &message, data);
             }
-            SessionFact::ModelAsked { role, prompt_version, model, tokens, error, .. } => {
+            SessionFact::ModelAsked {
+                role,
+                prompt_version,
+                model,
+                tokens,
+                micro_usd,
+                error,
+                ..
+            } => {
                 let code = error.as_ref().map(|error| error.code);
                 let data = json!({ "role": role, "prompt_version": prompt_version, "model": model,
-                    "tokens": tokens, "code": code });
+                    "tokens": tokens, "micro_usd": micro_usd, "code": code });
                 let level = if error.is_none() { Info } else { Warn };
                 self.tell(K::ModelCall, level, &format!("model {model} as {role}"), data);
             }
-            SessionFact::ModelDropped { tokens } => {
-                let data = json!({ "tokens": tokens });
+            SessionFact::ModelDropped { tokens, micro_usd } => {
+                let data = json!({ "tokens": tokens, "micro_usd": micro_usd });
                 self.tell(K::ModelCall, Warn, "a question to a model was dropped", data);
             }
             SessionFact::StepAdjusted { step, thought, .. } => {

@@ -71,6 +71,7 @@ impl ReadyCall {
             work: SessionWork::Call,
             call: Some(self.intent.clone()),
             grant: None,
+            grant_micro_usd: 0,
             input: session.hash.to_string(),
         })
     }

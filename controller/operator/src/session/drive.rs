@@ -25,7 +25,7 @@ use crate::journal::{
     SessionJournal, SessionJournalError, SessionLock, SessionRow, SessionWork, WorkIntent,
     WorkOutcome, now_ms,
 };
-use crate::machine::{OperatorEvent, OperatorState, PlannerEvent};
+use crate::machine::{OperatorEvent, OperatorState, PlannerEvent, PlannerState};
 use crate::mcp::server_of_tool;
 use crate::memory::{CaseMemory, SessionCase};
 use crate::models::LanguageModel;
@@ -146,7 +146,7 @@ impl Driver<'_> {
     pub(super) fn did(&mut self, outcome: WorkOutcome) -> Driven<()> {
         let work = outcome.work;
         let input = self.session.hash.to_string();
-        let intent = WorkIntent { work, call: None, grant: None, input };
+        let intent = WorkIntent { work, call: None, grant: None, grant_micro_usd: 0, input };
         let lasts = outcome.events.iter().any(|event| {
             use OperatorEvent as E;
             matches!(
@@ -305,6 +305,12 @@ impl Driver<'_> {
         let questions = request.as_ref().map(|request| {
             self.binding.planner.questions(request, &context, &self.session.answers)
         });
+        let (request, questions) = match questions.transpose() {
+            Ok(questions) => (request, questions),
+            // What the grammar took for boards are other words: the model reads them.
+            Err(_) if self.session.charter.model.is_some() => (None, None),
+            Err(error) => return self.did(work::not_possible(SessionWork::Intake, error)),
+        };
         outcome.facts.extend(request.map(|request| SessionFact::Understood { request }));
         outcome.facts.push(SessionFact::Context { context });
         match questions.filter(|questions| !questions.is_empty()) {
@@ -314,7 +320,10 @@ impl Driver<'_> {
             }
             None => {
                 outcome.events.push(OperatorEvent::RequestUnderstood);
-                outcome.planner.push(PlannerEvent::Initialized);
+                // Behind questions of a model the planner goes on where it stands.
+                if self.session.planner == PlannerState::Init {
+                    outcome.planner.push(PlannerEvent::Initialized);
+                }
             }
         }
         self.did(outcome)
@@ -342,9 +351,10 @@ impl Driver<'_> {
         if let Some(runs) = self.session.context_result("runs_list") {
             context.learn_runs(&runs.data);
         }
+        let parsing = self.session.planner == PlannerState::Parsing;
         self.did(WorkOutcome {
             events: vec![OperatorEvent::ContextReady],
-            planner: vec![PlannerEvent::Parsed],
+            planner: parsing.then_some(PlannerEvent::Parsed).into_iter().collect(),
             facts: vec![SessionFact::Context { context }],
             ..work::outcome_of(SessionWork::Context)
         })

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use jig_agents::Usage;
 use jig_model::VerdictKind;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -144,10 +145,10 @@ pub struct Session {
     pub cancel: Option<String>,
     /// The summary.
     pub summary: Option<SessionSummary>,
-    /// Tokens that models have used, and those that are granted and not accounted for.
-    pub tokens_used: u64,
-    /// Tokens that are granted to the work under way.
-    pub granted: Option<u64>,
+    /// What models have used, and what is granted and not accounted for.
+    pub used: Usage,
+    /// What is granted to the work under way.
+    pub granted: Option<Usage>,
     /// How many steps were replaced by other ones.
     pub adjustments: u32,
     /// How a model phrased the question to what the lab knows; empty where it could not.
@@ -203,7 +204,7 @@ impl Session {
             verified: false,
             cancel: None,
             summary: None,
-            tokens_used: 0,
+            used: Usage::default(),
             granted: None,
             adjustments: 0,
             search: None,
@@ -234,8 +235,8 @@ impl Session {
             SessionEntry::Intent(intent) => {
                 self.begun_work = Some(intent.work);
                 // What was granted before and has no outcome stays used.
-                self.granted = intent.grant;
-                self.uses(intent.grant.unwrap_or_default());
+                self.granted = intent.granted();
+                self.used = self.used.with(self.granted.unwrap_or_default());
                 if let Some(call) = &intent.call {
                     let request = OperatorEvent::ToolCallRequest {
                         name: call.call.name.clone(),
@@ -304,7 +305,7 @@ impl Session {
             let intent = self.in_flight.remove(&number).ok_or(SessionFoldError::NoIntent(seq))?;
             self.keep(&intent, outcome);
         }
-        self.tokens_used -= self.granted.take().unwrap_or_default().min(self.tokens_used);
+        self.used = self.used.without(self.granted.take().unwrap_or_default());
         outcome.facts.iter().for_each(|fact| self.learn(fact));
         for event in &outcome.events {
             self.moves(seq, event)?;
@@ -342,10 +343,6 @@ impl Session {
         });
     }
 
-    fn uses(&mut self, tokens: u64) {
-        self.tokens_used = self.tokens_used.saturating_add(tokens);
-    }
-
     fn step_stands(&mut self, step: u32, status: StepStatus) {
         let id = step.to_string();
         let steps = self.plan.iter_mut().flat_map(|plan| &mut plan.steps);
@@ -376,8 +373,9 @@ impl Session {
             SessionFact::Waits { digest, until_ms } => {
                 self.waits = Some(GivenConfirmation { digest, until_ms });
             }
-            SessionFact::ModelAsked { tokens, .. } | SessionFact::ModelDropped { tokens } => {
-                self.uses(tokens);
+            SessionFact::ModelAsked { tokens, micro_usd, .. }
+            | SessionFact::ModelDropped { tokens, micro_usd } => {
+                self.used = self.used.with(Usage { tokens, micro_usd });
             }
             SessionFact::StepAdjusted { plan, dangers, .. } => {
                 (self.plan, self.dangers) = (Some(plan), dangers);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use jig_agents::{ModelKey, ModelPrompt};
+use jig_agents::{ModelKey, ModelPrompt, Usage};
 use jig_model::redact::Redactor;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -70,6 +70,8 @@ struct ModelConversation {
     #[serde(default)]
     plan_only: bool,
     tokens: Option<u64>,
+    /// Millionths of a dollar that the session may use.
+    micro_usd: Option<u64>,
     /// What the model answers, the last one again and again.
     #[serde(default)]
     reply: Vec<Reply>,
@@ -216,7 +218,8 @@ async fn question(stream: &mut TcpStream) -> Option<(String, String)> {
 
 fn model(server: &Server) -> Arc<EndpointModel> {
     let text = format!(
-        "version = 1\n[model.local]\nurl = \"{}/v1\"\nname = \"large-1\"\ntimeout_s = 20\n",
+        "version = 1\n[model.local]\nurl = \"{}/v1\"\nname = \"large-1\"\ntimeout_s = 20\n\
+         usd_per_million_in = 3.0\nusd_per_million_out = 15.0\n",
         server.url
     );
     let file = AgentsFile::parse("agents.toml", &text).unwrap();
@@ -233,7 +236,11 @@ fn charter(conversation: &ModelConversation) -> Charter {
         confirmed: conversation.yes,
         plan_only: conversation.plan_only,
         trace_id: "t1".to_owned(),
-        limits: SessionLimits { tokens: conversation.tokens.unwrap_or(usual.tokens), ..usual },
+        limits: SessionLimits {
+            tokens: conversation.tokens.unwrap_or(usual.tokens),
+            micro_usd: conversation.micro_usd.unwrap_or(usual.micro_usd),
+            ..usual
+        },
         folder: "/firmware".to_owned(),
         model: Some(CharterModel {
             name: "local".to_owned(),
@@ -310,7 +317,15 @@ async fn conversations_with_a_model_go_as_they_are_written_down() {
         assert!(!all_seen.contains(KEY) && !questions.contains(KEY), "{name}: the key is out");
         let again = Session::of(&journal.rows().unwrap()).unwrap();
         assert_eq!(again, session, "{name}: the fold of the journal is another session");
-        assert!(session.tokens_used <= session.charter.limits.tokens, "{name}");
+        let limits = &session.charter.limits;
+        assert!(session.used.tokens <= limits.tokens, "{name}: {:?}", session.used);
+        assert!(session.used.micro_usd <= limits.micro_usd, "{name}: {:?}", session.used);
+        assert_eq!(
+            session.used.micro_usd > 0,
+            session.used.tokens > 0,
+            "{name}: {:?}",
+            session.used
+        );
         nothing_dangerous_was_unconfirmed(&session, name);
     }
 }
@@ -367,7 +382,7 @@ async fn a_session_with_a_model_goes_on_behind_each_of_its_rows() {
             let case = format!("{} behind row {kept}", conversation.name);
             assert!(after.ended, "{case}: {:?}", after.state);
             nothing_dangerous_was_unconfirmed(&after, &case);
-            assert!(after.tokens_used >= before.granted.unwrap_or_default(), "{case}");
+            assert!(after.used.tokens >= before.granted.unwrap_or_default().tokens, "{case}");
             let cut_beside_a_board = before
                 .in_flight
                 .values()
@@ -401,7 +416,8 @@ async fn a_cancelled_session_drops_its_question_and_counts_it() {
     let (session, ()) = tokio::join!(held(&mut journal, &lock, (&rig, &server), &[]), cancel);
     let summary = session.summary.clone().unwrap();
     assert_eq!(summary.exit_code, 130, "{}", seen(&session, &journal));
-    assert_eq!(session.tokens_used, 4 * (8000 + 4096));
+    let micro_usd = 4 * (8000 * 3 + 4096 * 15);
+    assert_eq!(session.used, Usage { tokens: 4 * (8000 + 4096), micro_usd });
     assert_eq!(server.asked().len(), 1);
 }
 
@@ -432,8 +448,9 @@ async fn secrets_are_not_sent_and_an_answer_that_holds_the_key_is_refused() {
         system: format!("the key is {KEY}"),
         user: format!("a console printed {secret} and {KEY}, then boot"),
     };
-    let answered = model(&server).ask(&prompt, Duration::from_secs(20), 100_000).await;
-    assert!(answered.said.is_err() && answered.tokens > 0);
+    let left = Usage { tokens: 100_000, micro_usd: 1_000_000 };
+    let answered = model(&server).ask(&prompt, Duration::from_secs(20), left).await;
+    assert!(answered.said.is_err() && answered.usage.tokens > 0);
     let body = &server.asked()[1].1;
     assert!(body.contains(", then boot") && !body.contains(secret) && !body.contains(KEY));
 }

@@ -7,6 +7,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jig_agents::Usage;
 use jig_agents::roles::{AgentRole, RoleReach};
 use tokio::time::{Instant, interval};
 
@@ -15,10 +16,11 @@ use super::fold::Session;
 use super::work;
 use crate::error::{OperatorCode, OperatorError};
 use crate::journal::{
-    BlockReason, SessionEntry, SessionFact, SessionWork, WorkIntent, WorkOutcome, now_ms,
+    BlockReason, ClarifyingQuestion, SessionEntry, SessionFact, SessionWork, WorkIntent,
+    WorkOutcome, now_ms,
 };
 use crate::machine::{OperatorEvent, PlannerEvent};
-use crate::models::{self, LanguageModel, ModelTask, Thinker};
+use crate::models::{self, LanguageModel, ModelTask, PlanAnswer, Thinker};
 use crate::plan::{DangerousCall, PlanDraft, PlanOrigin, SessionPlan, StepStatus, lower};
 
 /// A plan that was checked, with its dangerous calls.
@@ -42,21 +44,31 @@ impl Driver<'_> {
         }
     }
 
-    /// Grants tokens, and writes the intent of the work. Nothing is asked where none are left.
+    /// Grants tokens and money, and writes the intent of the work. Nothing is asked where none are left.
     fn begin(&mut self, work: SessionWork) -> Driven<Result<Thinker, OperatorError>> {
         let model = match self.model() {
             Ok(model) => model,
             Err(error) => return Ok(Err(error)),
         };
-        let most = self.session.charter.limits.tokens;
-        let grant = model.limits().grant().min(most.saturating_sub(self.session.tokens_used));
-        if grant == 0 {
-            let words = format!("the session has used the {most} tokens that are its limit");
+        let limits = &self.session.charter.limits;
+        let most = Usage { tokens: limits.tokens, micro_usd: limits.micro_usd };
+        let whole = model.limits().grant();
+        let grant = whole.at_most(most.without(self.session.used));
+        let used_up = if grant.tokens == 0 {
+            Some((format!("{} tokens that are", most.tokens), "tokens"))
+        } else if grant.micro_usd == 0 && whole.micro_usd > 0 {
+            Some((format!("{} millionths of a dollar that are", most.micro_usd), "usd"))
+        } else {
+            None
+        };
+        if let Some((what, key)) = used_up {
+            let words = format!("the session has used the {what} its limit");
             let error = OperatorError::new(OperatorCode::PolicyDenied, words);
-            return Ok(Err(error.next("raise session.tokens in agents.toml").untouched()));
+            return Ok(Err(error.next(format!("raise session.{key} in agents.toml")).untouched()));
         }
         let input = self.session.hash.to_string();
-        let intent = WorkIntent { work, call: None, grant: Some(grant), input };
+        let Usage { tokens, micro_usd: grant_micro_usd } = grant;
+        let intent = WorkIntent { work, call: None, grant: Some(tokens), grant_micro_usd, input };
         self.journal.append(&SessionEntry::Intent(intent))?;
         self.catch_up()?;
         let left = Duration::from_millis(self.session.time_left_ms(now_ms()));
@@ -93,8 +105,8 @@ impl Driver<'_> {
 
     /// Ends work whose question was dropped.
     fn dropped(&mut self, begun: Instant, work: SessionWork) -> Driven<()> {
-        let tokens = self.session.granted.unwrap_or_default();
-        let facts = vec![SessionFact::ModelDropped { tokens }];
+        let Usage { tokens, micro_usd } = self.session.granted.unwrap_or_default();
+        let facts = vec![SessionFact::ModelDropped { tokens, micro_usd }];
         self.thought(begun, WorkOutcome { facts, ..work::outcome_of(work) })
     }
 
@@ -115,9 +127,22 @@ impl Driver<'_> {
             return self.dropped(begun, SessionWork::Plan);
         };
         let outcome = match made {
-            Ok((plan, dangers)) => {
+            Ok(PlanAnswer::Plan((plan, dangers))) => {
                 let planned = self.planned_with(plan, dangers);
                 WorkOutcome { planner: vec![PlannerEvent::Planned], ..planned }
+            }
+            Ok(PlanAnswer::Questions(questions)) => {
+                let name = self.binding.model_name();
+                let headed = |question: ClarifyingQuestion| ClarifyingQuestion {
+                    text: format!("{name} asks: {}", question.text),
+                    ..question
+                };
+                let questions = questions.into_iter().map(headed).collect();
+                WorkOutcome {
+                    facts: vec![SessionFact::Asked { questions }],
+                    events: vec![OperatorEvent::ContextMissing],
+                    ..work::outcome_of(SessionWork::Plan)
+                }
             }
             Err(error) => work::not_possible(SessionWork::Plan, error),
         };

@@ -20,6 +20,11 @@ pub(super) fn answer(session: &Session, request: &UserRequest) -> Vec<String> {
     let mut lines = Vec::new();
     match question {
         Q::WhyRun { .. } => explained(session, &mut lines),
+        // The test was a board.
+        Q::WhyTest { .. } if result("health").is_some() => {
+            health(session, &mut lines);
+            explained(session, &mut lines);
+        }
         Q::WhyTest { test, board, since } => {
             turned(session, test, board.as_deref(), *since, &mut lines);
         }
@@ -29,15 +34,7 @@ pub(super) fn answer(session: &Session, request: &UserRequest) -> Vec<String> {
             let Some(found) = result("places") else { return lines };
             boards(session, found, board.as_deref(), *free, &mut lines);
         }
-        Q::Health { .. } => {
-            for place in items(result("health"), "places") {
-                let name = text_of(place, "/place").unwrap_or_default();
-                let state = text_of(place, "/state").or_else(|| text_of(place, "/health/state"));
-                let why = text_of(place, "/why").or_else(|| text_of(place, "/health/why"));
-                let why = why.map(|why| format!(": {why}")).unwrap_or_default();
-                lines.push(format!("{name} is {}{why}", state.unwrap_or_else(|| "unknown".into())));
-            }
-        }
+        Q::Health { .. } => health(session, &mut lines),
         Q::Runs { since, .. } => {
             let since = moment(session, *since);
             for run in items(result("runs_list"), "runs") {
@@ -107,6 +104,16 @@ fn run_line(run: &Value) -> String {
     let summary = word("/summary");
     let about = if summary.is_empty() { word("/state") } else { summary };
     format!("{} {} on {}: {about}", word("/id"), word("/verdict"), word("/place"))
+}
+
+fn health(session: &Session, lines: &mut Vec<String>) {
+    for place in items(result_of(session, "health"), "places") {
+        let name = text_of(place, "/place").unwrap_or_default();
+        let state = text_of(place, "/state").or_else(|| text_of(place, "/health/state"));
+        let why = text_of(place, "/why").or_else(|| text_of(place, "/health/why"));
+        let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+        lines.push(format!("{name} is {}{why}", state.unwrap_or_else(|| "unknown".into())));
+    }
 }
 
 fn explained(session: &Session, lines: &mut Vec<String>) {

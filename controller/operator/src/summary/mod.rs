@@ -37,9 +37,14 @@ pub fn summarize(session: &Session) -> SessionSummary {
     for step in session.plan.iter().flat_map(|plan| &plan.steps) {
         let number: u32 = step.step_id.parse().unwrap_or_default();
         summary.done.push(step_line(step, session.last_call_of(number)));
-        let begun = session.last_call_of(number).is_some();
-        ran |= begun;
-        if begun && !step.rollback_hint.is_empty() {
+        let last = session.last_call_of(number);
+        // What was refused before anything was touched has changed nothing.
+        let acted = last.is_some_and(|record| {
+            record.result.as_ref().err().is_none_or(|error| !error.untouched)
+        });
+        ran |= acted;
+        let kept = last.is_some_and(|record| !leaves_nothing(session, record));
+        if acted && kept && !step.rollback_hint.is_empty() {
             push_new(&mut summary.undo, step.rollback_hint.clone());
         }
     }
@@ -100,6 +105,14 @@ pub fn summarize(session: &Session) -> SessionSummary {
         lines.truncate(MAX_LINES);
     }
     summary
+}
+
+/// Tells whether a call leaves nothing behind at its board: a run of an emulated one is that of a new board.
+fn leaves_nothing(session: &Session, record: &CallRecord) -> bool {
+    let runs = matches!(record.call.name.as_str(), "run" | "test" | "reset" | "recover");
+    let place = record.call.arguments.get("place").and_then(Value::as_str);
+    let board = place.and_then(|place| session.context.boards.get(place));
+    runs && board.is_some_and(|board| board.nature.emulated)
 }
 
 fn push_new(lines: &mut Vec<String>, line: String) {

@@ -1,6 +1,7 @@
 //! Agents: who proposes patches. An agent sees a bundle of evidence and answers with diffs; it can
 //! neither run the rig, nor report a result, nor end a run.
 
+pub mod analyst;
 pub mod command;
 pub mod http;
 mod hypothesis;

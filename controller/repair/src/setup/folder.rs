@@ -96,6 +96,11 @@ impl RepairFolder {
         self.iteration(iteration).join("suspects.json")
     }
 
+    /// What the analyst says of the failure that an iteration begins with.
+    pub fn analysis(&self, iteration: u64) -> PathBuf {
+        self.iteration(iteration).join("analysis.json")
+    }
+
     /// The result document.
     pub fn document(&self) -> PathBuf {
         self.0.join("result.json")

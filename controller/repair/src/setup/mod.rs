@@ -38,6 +38,7 @@ pub use tree::HeldCommit;
 pub use tree_files::BaseTreeError;
 
 use crate::agents::RepairAgent;
+use crate::agents::analyst::FailureAnalyst;
 use crate::git::{Git, GitError};
 use crate::journal::now_ms;
 use crate::known::KnownFailures;
@@ -84,6 +85,8 @@ pub struct RepairSetup {
     pub folder: RepairFolder,
     /// The ladder of agents, in order; never empty.
     pub agents: Vec<NamedAgent>,
+    /// Explains failures before patches are asked for, if the task names one.
+    pub analyst: Option<Box<dyn FailureAnalyst>>,
     /// The rig.
     pub rig: Arc<dyn RigDoor>,
     /// What the lab knows of failures.

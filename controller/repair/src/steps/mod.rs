@@ -8,6 +8,7 @@ mod build_run;
 mod build_setup;
 mod collect;
 mod converge;
+mod explain;
 mod impact;
 mod init;
 mod propose;
@@ -86,9 +87,10 @@ impl RepairSteps for Steps {
         let build = setup.task.build.timeout * 2 + SHORT;
         // The rig ends its runs itself; this is for a rig that does not.
         let rig = Duration::from_secs(setup.task.limits.wall_s) + SHORT;
+        let explained = SHORT + setup.analyst.as_ref().map_or(Duration::ZERO, |one| one.time());
         let (effect, limit, work): (_, _, Work) = match state {
             S::Init => (Effect::Device, rig, |setup, run, _| Box::pin(init::run(setup, run))),
-            S::CodeAnalysis => (Effect::Idempotent, SHORT, |setup, run, part| {
+            S::CodeAnalysis => (Effect::Idempotent, explained, |setup, run, part| {
                 Box::pin(analyse_code::run(setup, run, part))
             }),
             S::PatchGeneration => {

@@ -6,7 +6,7 @@ use jig_model::Problems;
 use jig_model::document::{Findings, Located, document_schema, open};
 
 use super::limits::RepairLimits;
-use super::lower_agents::{lower_agents, timeout, values};
+use super::lower_agents::{lower_agents, lower_analyst, timeout, values};
 use super::raw::{RawBuild, RawLimits, RawTask};
 use super::types::{BuildTask, RepairTask};
 use crate::analysis::Preset;
@@ -35,7 +35,9 @@ impl RepairTask {
 
 fn lower(raw: RawTask, findings: &Findings) -> Option<RepairTask> {
     let settings = raw.agent.map(|agents| agents.value).unwrap_or_default();
-    let agents = raw.agents.map(|agents| lower_agents(agents, &settings, findings));
+    let analyst = raw.analyst.as_ref();
+    let agents = raw.agents.map(|agents| lower_agents(agents, analyst, &settings, findings));
+    let analyst = analyst.and_then(|analyst| lower_analyst(analyst, &settings, findings));
     let preset = raw.preset.map_or(Preset::Balanced, |preset| preset.value);
     let limits = match raw.limits {
         Some(limits) => lower_limits(limits.value, preset, findings),
@@ -60,6 +62,7 @@ fn lower(raw: RawTask, findings: &Findings) -> Option<RepairTask> {
         mode: raw.mode.map_or(ExecutionMode::Ci, |mode| mode.value),
         preset,
         agents: agents?,
+        analyst,
         build: build?,
         limits,
         policy: raw.policy.and_then(|policy| path(policy.value.file)),

@@ -24,6 +24,7 @@ type Agents = BTreeMap<String, Located<RawAgent>>;
 
 pub(super) fn lower_agents(
     list: Located<Vec<Located<String>>>,
+    analyst: Option<&Located<String>>,
     settings: &Agents,
     findings: &Findings,
 ) -> Vec<AgentRef> {
@@ -47,7 +48,7 @@ pub(super) fn lower_agents(
                 .split_once(':')
                 .is_some_and(|(kind, other)| matches!(kind, "command" | "http") && other == name)
         };
-        list.value.iter().any(named)
+        list.value.iter().chain(analyst).any(named)
     };
     for (name, unused) in settings.iter().filter(|(name, _)| !used(name)) {
         let kind = if unused.value.url.is_some() { "http" } else { "command" };
@@ -56,6 +57,21 @@ pub(super) fn lower_agents(
         findings.add("task::unused-agent", unused.at(), message, help);
     }
     agents
+}
+
+/// Reads who explains failures: a model behind HTTP. What is wrong with its table is told once.
+pub(super) fn lower_analyst(
+    text: &Located<String>,
+    settings: &Agents,
+    findings: &Findings,
+) -> Option<AgentHttp> {
+    if let Some(("http", name)) = text.value.split_once(':').filter(|(_, name)| !name.is_empty()) {
+        return http(name, table(name, "url", text, settings, findings)?, findings);
+    }
+    let shown: String = text.value.chars().take(40).collect();
+    let help = "write \"http:NAME\", and give [agent.NAME] a `url`";
+    findings.add("task::analyst", text.at(), format!("{shown:?} is no model behind HTTP"), help);
+    None
 }
 
 fn agent(text: &Located<String>, settings: &Agents, findings: &Findings) -> Option<AgentRef> {

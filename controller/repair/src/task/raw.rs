@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use jig_agents::HttpDialect;
+use jig_agents::{HttpDialect, MAX_USD, micro_usd};
 use jig_model::document::{Choice, FromToml, Located, Node};
 use jig_model::toml_table;
 use serde_json::{Value, json};
@@ -39,6 +39,9 @@ toml_table! {
         /// Agents, in the order in which they are asked: `templates`, `mcp`, `command:NAME` or
         /// `http:NAME`.
         agents: Vec<Located<String>> = required,
+        /// A model that explains the failure before an agent is asked, as `http:NAME`; what it says is
+        /// evidence for the agents. None is asked if left out.
+        analyst: String = optional,
         /// How the firmware is built.
         build: RawBuild = required,
         /// Agents of the list that need settings, by name.
@@ -127,17 +130,13 @@ impl Choice for Preset {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Dollars(pub(super) u64);
 
-/// The largest amount in dollars; more is a slip of the keyboard.
-const MAX_DOLLARS: f64 = 100_000.0;
-
 impl FromToml for Dollars {
     fn schema() -> Value {
-        json!({ "type": "number", "minimum": 0, "maximum": MAX_DOLLARS })
+        json!({ "type": "number", "minimum": 0, "maximum": MAX_USD })
     }
 
     fn read(node: &Node<'_>) -> Option<Self> {
-        let amount = number(node, "an amount", "5.0", MAX_DOLLARS)?;
-        Some(Self((amount * 1e6).round() as u64))
+        number(node, "an amount", "5.0", MAX_USD).and_then(micro_usd).map(Self)
     }
 }
 

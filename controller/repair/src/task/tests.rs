@@ -18,6 +18,7 @@ held-out = "held.toml"
 mode = "auto"
 preset = "strict"
 agents = ["command:fixer", "templates", "http:large"]
+analyst = "http:large"
 [build]
 command = ["make", "-C", "fw"]
 artifact = "fw/out/app.elf"
@@ -87,9 +88,9 @@ fn every_key_is_read() {
         },
         timeout: Duration::from_secs(180),
     };
-    let agents = vec![AgentRef::Command(fixer), AgentRef::Templates, AgentRef::Http(large)];
-    let variables: Vec<_> = agents.iter().flat_map(AgentRef::variables).collect();
-    assert_eq!(variables, ["FIXER_TOKEN", "MODELS_KEY"]);
+    let agents = vec![AgentRef::Command(fixer), AgentRef::Templates, AgentRef::Http(large.clone())];
+    let variables: Vec<_> = task.variables().collect();
+    assert_eq!(variables, ["FIXER_TOKEN", "MODELS_KEY", "MODELS_KEY"]);
     let limits = RepairLimits {
         iterations: 12,
         wall_s: 2700,
@@ -109,6 +110,7 @@ fn every_key_is_read() {
             mode: ExecutionMode::Auto,
             preset: Preset::Strict,
             agents,
+            analyst: Some(large),
             build: BuildTask {
                 command: ["make", "-C", "fw"].map(str::to_owned).into(),
                 artifact: Some("fw/out/app.elf".into()),
@@ -155,7 +157,16 @@ fn each_mistake_is_named_with_a_way_out() {
         (with("command:fixer", "mcp"), "`[agent.fixer]` is not in `agents`"),
         (with("[\"./fix.sh\", \"{bundle}\"]", "[]"), "`[agent.fixer]` has no `command`"),
         (with("[agent.large]", "[agent.other]"), "`[agent.large]` is missing"),
+        (with("\"http:large\"", "\"mcp\""), "\"mcp\" is no model behind HTTP"),
         (with("\"http:large\"", "\"mcp\""), "add \"http:large\" to `agents`"),
+        (
+            with("analyst = \"http:large\"", "analyst = \"http:fixer\""),
+            "`[agent.fixer]` has no `url`",
+        ),
+        (
+            with("analyst = \"http:large\"", "analyst = \"http:lerge\""),
+            "`[agent.lerge]` is missing",
+        ),
         (with("http:large", "command:large"), "write \"http:large\" in `agents`"),
         (with("command:fixer", "http:fixer"), "write \"command:fixer\" in `agents`"),
         (with("[agent.large]\n", "[agent.large]\ncommand = [\"x\"]\n"), "`command` and `url`"),

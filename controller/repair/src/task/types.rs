@@ -32,6 +32,8 @@ pub struct RepairTask {
     pub preset: Preset,
     /// Agents, in the order in which they are asked.
     pub agents: Vec<AgentRef>,
+    /// The model that explains failures before agents are asked, if there is one.
+    pub analyst: Option<AgentHttp>,
     /// How the firmware is built.
     pub build: BuildTask,
     /// Where the run ends at the latest.
@@ -105,9 +107,17 @@ pub struct AgentHttp {
     pub timeout: Duration,
 }
 
+impl RepairTask {
+    /// Lists the variables that agents and analyst are given; their values are secrets.
+    pub fn variables(&self) -> impl Iterator<Item = &str> {
+        let analyst = self.analyst.iter().flat_map(|http| http.key_env.as_deref());
+        self.agents.iter().flat_map(AgentRef::variables).chain(analyst)
+    }
+}
+
 impl AgentRef {
     /// Lists the variables that an agent is given; their values are secrets.
-    pub fn variables(&self) -> Vec<&str> {
+    fn variables(&self) -> Vec<&str> {
         match self {
             Self::Templates | Self::Mcp => Vec::new(),
             Self::Http(http) => http.key_env.iter().map(String::as_str).collect(),

@@ -131,9 +131,15 @@ pub struct Believed {
 ///
 /// The board is off when this returns, whatever happened.
 ///
+/// The future is large, and many functions await it, one within the other: each holds a pointer to it.
+///
 /// # Errors
 /// The attempt could not be set up or read. A failure of the board or target is in the verdict.
-pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptError> {
+pub fn perform(request: AttemptRequest<'_>) -> BoxFuture<'_, Result<AttemptEnd, AttemptError>> {
+    Box::pin(performed(request))
+}
+
+async fn performed(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptError> {
     let consoles =
         CapturedConsoles::start(&request.profile, request.dir, request.attempt, &request.clock)
             .map_err(AttemptError::Log)?;

@@ -9,7 +9,9 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use jig_lab::{RigQuery, RigView};
-use jig_model::command::{Command, CommandEvent, EventSink, Refusal, Reply, WorkerLine};
+use jig_model::command::{
+    Command, CommandEvent, EventSink, Refusal, Reply, RunCommand, TestCommand, WorkerLine,
+};
 use jig_model::protocol::BoxFuture;
 use jig_model::{Fault, LeaseId, RunId};
 use jig_rig::workflow::CancelToken;
@@ -461,7 +463,7 @@ impl RemoteRig {
         let job = JobId::random(jiff::Timestamp::now());
         let goes_on = GoesOn::Job(job.clone());
         let lease = self.lease.clone();
-        let request = StartJob { job: job.clone(), command, attached, lease, own };
+        let mut request = StartJob { job: job.clone(), command, attached, lease, own };
         loop {
             match start(&link.client, &images, &request).await {
                 Err(RemoteRigError::Call(CallError::Refused(error)))
@@ -474,12 +476,31 @@ impl RemoteRig {
                 ) if error.is_lost() => {
                     link = self.link_again(&goes_on).await?;
                 }
+                // An older host knows no session of a command, and refuses before anything is begun.
+                Err(RemoteRigError::Call(CallError::Refused(error)))
+                    if error.code == error_code::INVALID_PARAMS
+                        && without_session(&mut request.command) =>
+                {
+                    let (host, program) = (self.connect.host(), &link.host.program);
+                    tracing::info!(host, program, "asked again without the name of the session");
+                }
                 started => {
                     started?;
                     return Ok(BegunJob { job, link, images });
                 }
             }
         }
+    }
+}
+
+/// Removes what only newer hosts know of a command: the session that asks for it, by which records are found
+/// and which changes nothing of what is carried out. Tells whether there was any.
+fn without_session(command: &mut Command) -> bool {
+    match command {
+        Command::Run(RunCommand { options, .. }) | Command::Test(TestCommand { options, .. }) => {
+            options.asked.take().is_some()
+        }
+        _ => false,
     }
 }
 

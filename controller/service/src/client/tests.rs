@@ -11,7 +11,7 @@ use jig_model::command::{
     Refusal, Reply, RunCommand, RunOptions,
 };
 use jig_model::protocol::BoxFuture;
-use jig_model::{Fault, Identity};
+use jig_model::{Fault, Identity, SessionTrace};
 use jig_rig::audit::AuditLog;
 use jig_rig::identity::own_identity;
 use jig_rig::workflow::CancelToken;
@@ -293,6 +293,87 @@ async fn a_caller_that_takes_bytes_moves_and_one_that_stands_still_does_not() {
     drop(answered);
     sleep(minute).await;
     assert_eq!(watchers.last_move(), None);
+}
+
+/// A host that does not know the session of a command, as those before it was made known.
+struct OlderConnect(Arc<RigHost>);
+
+impl Connect for OlderConnect {
+    fn host(&self) -> String {
+        "here".to_owned()
+    }
+
+    fn connect(&self) -> BoxFuture<'_, Result<Connected, Refusal>> {
+        let (near, proxy) = duplex(4096);
+        let (far, host_end) = duplex(4096);
+        let (from, to) = split(host_end);
+        tokio::spawn(serve(Arc::clone(&self.0), Identity::default(), from, to));
+        let (mut from_host, mut to_host) = split(far);
+        let (from_caller, mut to_caller) = split(proxy);
+        tokio::spawn(async move {
+            let mut lines = BufReader::new(from_caller).lines();
+            let mut buf = [0; 4096];
+            loop {
+                tokio::select! {
+                    Ok(Some(line)) = lines.next_line() => {
+                        let call: serde_json::Value = serde_json::from_str(&line).unwrap();
+                        if call.pointer("/params/command/options/asked").is_none() {
+                            to_host.write_all(format!("{line}\n").as_bytes()).await.unwrap();
+                            continue;
+                        }
+                        let message = "parameters of job.start: unknown field `asked`";
+                        let error = serde_json::json!({ "code": -32602, "message": message });
+                        let (id, jsonrpc) = (&call["id"], "2.0");
+                        let answer = serde_json::json!({ "jsonrpc": jsonrpc, "id": id, "error": error });
+                        to_caller.write_all(format!("{answer}\n").as_bytes()).await.unwrap();
+                    }
+                    Ok(len) = from_host.read(&mut buf) => {
+                        if len == 0 || to_caller.write_all(&buf[..len]).await.is_err() {
+                            return;
+                        }
+                    }
+                    else => return,
+                }
+            }
+        });
+        let (from, to) = split(near);
+        Box::pin(async { Ok(Connected { from: Box::new(from), to: Box::new(to) }) })
+    }
+}
+
+#[tokio::test]
+async fn a_command_of_a_session_is_carried_out_by_a_host_that_knows_no_sessions() {
+    let folder = tempfile::tempdir().unwrap();
+    let seen = folder.path().join("seen");
+    let script = format!("cp \"$2/job.json\" \"{}\"; echo '{}'", seen.display(), answer());
+    let asked = SessionTrace {
+        session: "s20261126-101530-1a2b".parse().unwrap(),
+        trace_id: "0123456789abcdef0123456789abcdef".parse().unwrap(),
+    };
+    let command = |asked| {
+        Command::Run(RunCommand {
+            place: "bench".parse().unwrap(),
+            image: None,
+            resets: 0,
+            until: None,
+            console: None,
+            reject: Vec::new(),
+            allow: Vec::new(),
+            timeout_ms: 1,
+            options: RunOptions { asked, ..RunOptions::default() },
+        })
+    };
+    let copies = || folder.path().join("copies");
+    let older = Arc::new(OlderConnect(host(folder.path(), &script)));
+    let older = RemoteRig::new(older, copies(), "a test".to_owned(), "0");
+    let newer = rig(folder.path(), &script, Vec::new());
+    for (rig, knows) in [(older, false), (newer, true)] {
+        let (done, _) =
+            timeout(LIMIT, carried_out(&rig, command(Some(asked.clone())))).await.unwrap();
+        assert!(matches!(done, Ok(Reply::Ended(_))), "{done:?}");
+        let job = std::fs::read_to_string(&seen).unwrap();
+        assert_eq!(job.contains("s20261126-101530-1a2b"), knows, "{job}");
+    }
 }
 
 /// A host that stops, and one that serves the same jobs.

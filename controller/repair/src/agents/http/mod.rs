@@ -1,8 +1,9 @@
 //! An agent that is a model behind HTTP: one question made of the bundle, a diff as the answer.
 //!
-//! Asks as the role [`AgentRole::Code`]. Owns how answers become proposals. When a question is asked again, and what it may cost, is the business of
+//! Asks for patches as the role [`AgentRole::Code`], and explains as [`AgentRole::Analysis`]. Owns how answers become proposals. When a question is asked again, and what it may cost, is the business of
 //! [`jig_agents`]. The key comes from the environment, and is sent to the endpoint and written nowhere.
 
+mod explain;
 mod extract;
 mod prompt;
 
@@ -11,7 +12,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::Duration;
 
-use jig_agents::roles::{AgentRole, RoleBook, RoleBookError};
+use jig_agents::roles::{AgentRole, RoleAnswerError, RoleBook, RoleBookError};
 use jig_agents::{
     Exchange, ExchangeLog, ModelClient, ModelFailure, ModelKey, ModelReply, ModelSettings,
 };
@@ -36,16 +37,21 @@ pub struct HttpAgent {
     settings: AgentHttp,
     key: Option<ModelKey>,
     redactor: Redactor,
+    roles: RoleBook,
     first_pause: Duration,
 }
 
 impl HttpAgent {
-    /// Makes an agent. `variable` looks up the environment of Jig.
-    pub fn new(settings: AgentHttp, variable: impl Fn(&str) -> Option<OsString>) -> Self {
+    /// Makes an agent. `roles` are its prompts, `variable` looks up the environment of Jig.
+    pub fn new(
+        settings: AgentHttp,
+        roles: RoleBook,
+        variable: impl Fn(&str) -> Option<OsString>,
+    ) -> Self {
         let key = settings.key_env.as_deref().and_then(variable);
         let key = key.and_then(|key| key.into_string().ok()).and_then(|key| ModelKey::new(&key));
         let secret = settings.key_env.clone().zip(key.as_ref().map(|key| key.exposed().to_owned()));
-        Self { settings, key, redactor: Redactor::new(secret), first_pause: FIRST_PAUSE }
+        Self { settings, key, redactor: Redactor::new(secret), roles, first_pause: FIRST_PAUSE }
     }
 }
 
@@ -93,8 +99,20 @@ enum HttpFailure {
     Model(#[from] ModelFailure),
     #[error(transparent)]
     Roles(#[from] RoleBookError),
-    #[error("{why}{}", if *cut_off { " (it was cut off: set `max-tokens` higher)" } else { "" })]
+    #[error("{why}{}", of_cut(*cut_off))]
     NoDiff { why: String, cut_off: bool },
+    #[error("its analysis cannot be used{}", of_cut(*cut_off))]
+    NoAnalysis {
+        #[source]
+        source: RoleAnswerError,
+        cut_off: bool,
+    },
+    #[error("goal and instructions are longer than a question may be")]
+    TooLong,
+}
+
+fn of_cut(cut_off: bool) -> &'static str {
+    if cut_off { " (it was cut off: set `max-tokens` higher)" } else { "" }
 }
 
 impl HttpAgent {
@@ -112,22 +130,27 @@ impl HttpAgent {
         Ok(ModelClient::new(endpoint, self.key.clone())?.first_pause(self.first_pause))
     }
 
+    fn check_key(&self) -> Result<(), HttpFailure> {
+        match (&self.settings.key_env, &self.key) {
+            (Some(name), None) => Err(HttpFailure::NoKey(name.clone())),
+            _ => Ok(()),
+        }
+    }
+
     /// Asks for all samples. What was found before an error stays in the answer.
     async fn ask_all(
         &self,
         request: &ProposalRequest,
         answer: &mut Answer,
     ) -> Result<(), HttpFailure> {
-        if let (Some(name), None) = (&self.settings.key_env, &self.key) {
-            return Err(HttpFailure::NoKey(name.clone()));
-        }
-        let book = RoleBook::built_in()?;
+        self.check_key()?;
+        let role = self.roles.of(AgentRole::Code)?;
         let files = read_bundle(&request.bundle).map_err(HttpFailure::Bundle)?;
-        let prompt = prompt(book.of(AgentRole::Code)?, &files);
+        let prompt = prompt(role, &files);
         let client = self.client()?;
         let limit = self.settings.timeout.min(request.budget.time);
         let mut questions = client.questions(limit, request.budget.left);
-        let mut log = ScratchLog { redactor: &self.redactor, scratch: &request.scratch };
+        let mut log = ScratchLog::of(self, &request.scratch, role.version);
         let (mut ids, mut answers) = (Vec::new(), 0);
         let mut failed = Ok(());
         for _ in 0..self.settings.samples {
@@ -168,12 +191,21 @@ impl HttpAgent {
 struct ScratchLog<'a> {
     redactor: &'a Redactor,
     scratch: &'a Path,
+    /// Version of the prompt that is asked with.
+    prompt_version: u32,
+}
+
+impl<'a> ScratchLog<'a> {
+    fn of(agent: &'a HttpAgent, scratch: &'a Path, prompt_version: u32) -> Self {
+        Self { redactor: &agent.redactor, scratch, prompt_version }
+    }
 }
 
 impl ExchangeLog for ScratchLog<'_> {
     fn keep(&mut self, exchange: &Exchange<'_>) -> io::Result<()> {
         let line = json!({
             "url": exchange.url,
+            "prompt_version": self.prompt_version,
             "outcome": exchange.outcome,
             "reported": exchange.reported.map(|said| json!({ "in": said.input, "out": said.output })),
             "counted": exchange.counted,

@@ -175,7 +175,8 @@ impl Asked {
             sources,
             budget,
         };
-        let mut agent = HttpAgent::new(settings, |name| {
+        let roles = RoleBook::built_in().unwrap();
+        let mut agent = HttpAgent::new(settings, roles, |name| {
             (name == "MODEL_KEY").then(|| format!("{KEY}\n").into())
         });
         agent.first_pause = Duration::from_millis(2);
