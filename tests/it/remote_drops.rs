@@ -206,18 +206,24 @@ fn a_run_and_a_terminal_survive_ssh_connections_that_are_cut() {
     let mut out = attached.child().stdout.take().unwrap();
     let mut shown = vec![0; 1];
     out.read_exact(&mut shown).unwrap();
+    let seen = Arc::<AtomicUsize>::default();
+    let counted = Arc::clone(&seen);
     let shown = thread::spawn(move || {
-        out.read_to_end(&mut shown).unwrap();
+        let mut piece = [0; 4096];
+        while let Ok(len @ 1..) = out.read(&mut piece) {
+            shown.extend_from_slice(&piece[..len]);
+            counted.store(shown.len(), Ordering::SeqCst);
+        }
         String::from_utf8(shown).unwrap()
     });
     let connections = hosts.sshd.connections();
     for round in 1..=cuts {
         until("two connections more", || (connections.count() >= 2 * round).then_some(()));
-        // Long enough for some to be in the middle of a stream.
-        let had = fs::metadata(copy.join("consoles/1/uart0.raw")).map_or(0, |about| about.len());
+        // Both in the middle of a stream: one that is never there gives up after a while.
+        let copied = || fs::metadata(copy.join("consoles/1/uart0.raw")).map_or(0, |it| it.len());
+        let had = (copied(), seen.load(Ordering::SeqCst));
         until("more of the console", || {
-            let has = fs::metadata(copy.join("consoles/1/uart0.raw")).ok()?.len();
-            (has > had).then_some(())
+            (copied() > had.0 && seen.load(Ordering::SeqCst) > had.1).then_some(())
         });
         connections.cut();
     }
