@@ -198,7 +198,7 @@ fn a_run_and_a_terminal_survive_ssh_connections_that_are_cut() {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         Started::of(&mut command)
     };
-    let caller = start(&args);
+    let mut caller = start(&args);
     let copy = until("a copied run", || hosts.desk.run_dirs().pop());
     let run = copy.file_name().unwrap().to_str().unwrap().to_owned();
     let mut attached = start(&["runs", "attach", &run]);
@@ -217,17 +217,30 @@ fn a_run_and_a_terminal_survive_ssh_connections_that_are_cut() {
         String::from_utf8(shown).unwrap()
     });
     let connections = hosts.sshd.connections();
+    // What one has said that ended too early is told below.
+    let mut ended = || {
+        [&mut caller, &mut attached]
+            .into_iter()
+            .any(|one| one.child().try_wait().unwrap().is_some())
+    };
     for round in 1..=cuts {
-        until("two connections more", || (connections.count() >= 2 * round).then_some(()));
+        let more = || connections.count() >= 2 * round;
+        until("two connections more", || (more() || ended()).then_some(()));
         // Both in the middle of a stream: one that is never there gives up after a while.
         let copied = || fs::metadata(copy.join("consoles/1/uart0.raw")).map_or(0, |it| it.len());
         let had = (copied(), seen.load(Ordering::SeqCst));
         until("more of the console", || {
-            (copied() > had.0 && seen.load(Ordering::SeqCst) > had.1).then_some(())
+            let more = copied() > had.0 && seen.load(Ordering::SeqCst) > had.1;
+            (more || ended()).then_some(())
         });
+        if ended() {
+            eprintln!("a caller has ended in round {round}");
+            break;
+        }
         connections.cut();
     }
-    until("the last connections", || (connections.count() >= 2 * cuts + 2).then_some(()));
+    let last = || connections.count() >= 2 * cuts + 2;
+    until("the last connections", || (last() || ended()).then_some(()));
     let mut cancel = hosts.call(&["runs", "cancel", &run]);
     crate::workshop::ran(&mut cancel).unwrap().says(0, &[]);
     let (caller, attached) = (caller.finish(), attached.finish());
