@@ -202,6 +202,11 @@ fn a_run_and_a_terminal_survive_ssh_connections_that_are_cut() {
     let copy = until("a copied run", || hosts.desk.run_dirs().pop());
     let run = copy.file_name().unwrap().to_str().unwrap().to_owned();
     let mut attached = start(&["runs", "attach", &run]);
+    // All is read meanwhile: each connection that is lost is told, and a pipe holds 64 KiB.
+    let streams = caller.child();
+    let whole_out = whole(streams.stdout.take().unwrap());
+    let told = [streams.stderr.take(), attached.child().stderr.take()];
+    let told = told.map(|stream| whole(stream.unwrap()));
     // A connection that is cut before there is any is an error, so it is waited for.
     let mut out = attached.child().stdout.take().unwrap();
     let mut shown = vec![0; 1];
@@ -244,8 +249,10 @@ fn a_run_and_a_terminal_survive_ssh_connections_that_are_cut() {
     let mut cancel = hosts.call(&["runs", "cancel", &run]);
     crate::workshop::ran(&mut cancel).unwrap().says(0, &[]);
     let (caller, attached) = (caller.finish(), attached.finish());
-    assert_eq!((caller.code(), attached.code()), (130, 130), "{caller}\n{attached}");
-    assert_eq!(shown.join().unwrap(), caller.out(), "both have shown the whole console");
+    let told = told.map(|told| String::from_utf8(told.join().unwrap()).unwrap()).join("\n");
+    assert_eq!((caller.code(), attached.code()), (130, 130), "{caller}\n{attached}\n{told}");
+    let whole_out = String::from_utf8(whole_out.join().unwrap()).unwrap();
+    assert_eq!(shown.join().unwrap(), whole_out, "both have shown the whole console");
     let record: Value =
         serde_json::from_slice(&fs::read(copy.join("record.json")).unwrap()).unwrap();
     assert_eq!(record["verdict"]["kind"], "cancelled");
