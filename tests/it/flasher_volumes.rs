@@ -162,7 +162,7 @@ impl Volume<'_> {
         self.host.runs(&["mount", "-o", "loop", image, point])
     }
 
-    /// Unmounts it once nobody reads it; its loop device goes with that.
+    /// Unmounts it once no process reads it; its loop device goes with that.
     fn unmount(&self) -> Result<(), String> {
         let point = self.point.to_str().unwrap();
         self.host.runs(&["umount", point])

@@ -93,7 +93,7 @@ fn real_programs_without_a_board_fail_in_words_that_are_known() {
     }
 }
 
-/// Serial ports of which nobody has the other end, and one that a program holds.
+/// Serial ports without a program at the other end, and one that a program holds.
 #[test]
 fn a_port_where_no_boot_loader_answers_and_one_that_others_hold_are_told_apart() {
     let workshop = Workshop::new();

@@ -45,9 +45,9 @@ const LEASE_LOOK: Duration = Duration::from_millis(500);
 /// keeper's own clock, so that it has stopped before another user may begin.
 pub const UNRENEWED: Duration = Duration::from_secs(40);
 
-/// Pause between two looks at the queue of the one who is next, and the longest one. Whoever gives a place back
-/// gives it to the next at once, who sees that half a pause later; those behind have more time the more there
-/// are before them, so a long queue costs little more than a short one.
+/// Pause between two looks at the queue by the user who is next, and the longest pause. A place that is given
+/// back is the next user's at once, who sees it half a pause later; users behind look the less often the more
+/// there are before them, so a long queue costs little more than a short one.
 const LOOK: Duration = Duration::from_millis(20);
 const LONGEST_LOOK: Duration = Duration::from_millis(250);
 

@@ -134,7 +134,7 @@ pub(super) fn agents_path(common: &Common) -> PathBuf {
 /// Reads `agents.toml` beside the rig file, or of this folder; what is not there says nothing.
 pub(crate) fn agents_file(common: &Common) -> Result<AgentsFile, Failure> {
     let path = agents_path(common);
-    // Looked at before it is opened: a pipe that nobody writes to would be waited for.
+    // Looked at before it is opened: a pipe without a writer would be waited for.
     let about = match std::fs::metadata(&path) {
         Ok(about) => about,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(AgentsFile::default()),

@@ -6,8 +6,8 @@
 //!
 //! - Intake may call tools that read: whether a board is missing is not to be seen from words alone.
 //! - An answer leads back to `INTAKE`: what was missing is judged anew, with the answer.
-//! - Who plans may find that a fact is missing which nobody could see before: PLANNING leads to `CLARIFYING`,
-//!   as where a request is unclear. The answer leads through `INTAKE` to a plan.
+//! - A planner may find that a fact is missing which intake could not see: `PLANNING` leads to `CLARIFYING`, as
+//!   where a request is unclear. The answer leads through `INTAKE` to a plan.
 //! - A refusal, and a confirmation that does not come in time, lead to `SUMMARIZING`: nothing was done,
 //!   and the summary says so.
 //! - Where there is no plan to repair yet, a failure leads to `SUMMARIZING` and not to `RECOVERING`.

@@ -6,7 +6,7 @@
 //! # Design
 //! *The journal stays behind*: to copy it into the file costs two flushes, which is too much for each command.
 //! But who opens a database that no other process has open reads the whole journal, and no journal begins anew
-//! while each process writes once. So whoever closes a database copies a journal that has grown.
+//! while each process writes once. So a process that closes a database copies a journal that has grown.
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt as _;
