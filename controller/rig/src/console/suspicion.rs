@@ -211,7 +211,10 @@ pub(super) fn words_tell_crash(line: &str) -> bool {
     if messages(line).any(is_dire_level) {
         return true;
     }
+    // `[INFO] FAILED once, retrying`: a test of what is tried again.
+    let again = calm && words.iter().any(|word| listed("retry retrying", &word.text));
     matches!(likeness(line, text, &words), Likeness::Open)
+        && !again
         && is_alarming(line, &words, calm, Place::Among)
 }
 
