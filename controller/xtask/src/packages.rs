@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(names(Task::Package), ["libssl-dev", "pkg-config", "dpkg-dev", "lintian"]);
         assert_eq!(
             names(Task::Demo),
-            ["qemu-system-arm", "gcc-arm-none-eabi", "libssl-dev", "pkg-config"]
+            ["qemu-system-arm", "gcc-arm-none-eabi", "libssl-dev", "pkg-config", "git", "make"]
         );
     }
 
