@@ -16,10 +16,9 @@ use std::sync::LazyLock;
 use regex_automata::meta::Regex;
 use regex_automata::util::syntax;
 
+use super::after_end::is_doubtful;
 use super::failed_results::{KnownLines, find_in_blocks, lines_in, quotable, quoted};
-use crate::console::{
-    is_suspicious, output_of_open_test, parity_lines, readable, tells_trouble, writes_over,
-};
+use crate::console::{output_of_open_test, parity_lines, readable, writes_over};
 use crate::judge::ByteRange;
 use crate::store::{UnaccountedKind, UnaccountedOutput, pattern_of_kind};
 
@@ -96,7 +95,7 @@ impl UnaccountedSearch {
             return;
         }
         self.kinds.insert(pattern.clone(), kinds.len());
-        let doubtful = is_suspicious(&text) || tells_trouble(&text);
+        let doubtful = is_doubtful(&text);
         let ByteRange { file, start, end, text } = quoted(file, (span, quotable(&text).to_owned()));
         kinds.push(UnaccountedKind { pattern, doubtful, lines: 1, file, start, end, text });
     }

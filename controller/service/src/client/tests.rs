@@ -29,6 +29,21 @@ use crate::server::{CatalogueCache, FileStore, JobWatchers, RigHost, serve};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
+/// Runs an image at the place `bench`.
+fn run_of(image: Option<String>, options: RunOptions) -> Command {
+    Command::Run(RunCommand {
+        place: "bench".parse().unwrap(),
+        image: image.map(Into::into),
+        resets: 0,
+        until: None,
+        console: None,
+        reject: Vec::new(),
+        allow: Vec::new(),
+        timeout_ms: 1,
+        options,
+    })
+}
+
 /// Connects to a host of this process; connection number `n` is cut behind `cuts[n]` bytes from the
 /// host.
 struct CutConnect {
@@ -185,17 +200,8 @@ async fn an_image_is_sent_and_named_as_the_host_does() {
     let rig = rig(folder.path(), &script, Vec::new());
     let image = folder.path().join("app.bin");
     std::fs::write(&image, vec![7; 600_000]).unwrap();
-    let command = Command::Run(RunCommand {
-        place: "bench".parse().unwrap(),
-        image: Some(format!("{}@0x8000", image.display()).into()),
-        resets: 0,
-        until: None,
-        console: None,
-        reject: Vec::new(),
-        allow: Vec::new(),
-        timeout_ms: 1,
-        options: RunOptions::default(),
-    });
+    let image = format!("{}@0x8000", image.display());
+    let command = run_of(Some(image), RunOptions::default());
     let (done, _) = carried_out(&rig, command).await;
     assert!(done.is_ok(), "{done:?}");
     let seen = std::fs::read_to_string(folder.path().join("seen")).unwrap();
@@ -350,19 +356,7 @@ async fn a_command_of_a_session_is_carried_out_by_a_host_that_knows_no_sessions(
         session: "s20261126-101530-1a2b".parse().unwrap(),
         trace_id: "0123456789abcdef0123456789abcdef".parse().unwrap(),
     };
-    let command = |asked| {
-        Command::Run(RunCommand {
-            place: "bench".parse().unwrap(),
-            image: None,
-            resets: 0,
-            until: None,
-            console: None,
-            reject: Vec::new(),
-            allow: Vec::new(),
-            timeout_ms: 1,
-            options: RunOptions { asked, ..RunOptions::default() },
-        })
-    };
+    let command = |asked| run_of(None, RunOptions { asked, ..RunOptions::default() });
     let copies = || folder.path().join("copies");
     let older = Arc::new(OlderConnect(host(folder.path(), &script)));
     let older = RemoteRig::new(older, copies(), "a test".to_owned(), "0");
