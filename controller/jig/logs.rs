@@ -54,6 +54,18 @@ pub(crate) fn start(verbose: u8, quiet: bool, format: LogFormat, colour: bool) {
     drop(started);
 }
 
+/// Tells whether standard error goes to the journal of systemd.
+pub(crate) fn in_journal() -> bool {
+    journal::has_stderr()
+}
+
+/// Marks text as that of errors, line by line, for the journal.
+pub(crate) fn as_errors(text: &str) -> String {
+    let prefix = journal::prefix(&tracing::Level::ERROR);
+    let lines = text.lines().map(|line| format!("{prefix}{line}"));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
 /// Names this process: when it started and its number.
 fn session_id() -> String {
     format!("{:x}-{:x}", jiff::Timestamp::now().as_millisecond(), std::process::id())

@@ -18,10 +18,12 @@ use jig_model::command::{
 use jig_model::protocol::LineControl;
 use jig_rig::workflow::CancelToken;
 use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
 use crate::serial::{Bench, terminal, tty};
+use crate::served::first_line;
 use crate::workshop::{Ran, Started, Workshop, tied, until};
 
 /// A capture service; killed when dropped.
@@ -54,6 +56,10 @@ impl CaptureService {
         let service = Self { program, told };
         service.tells("ready", |_| true);
         service
+    }
+
+    pub(crate) fn pid(&self) -> Pid {
+        Pid::from_raw(self.program.id().cast_signed())
     }
 
     /// Sends it a signal.
@@ -504,6 +510,36 @@ fn idle_places_are_looked_after() {
     // The port is found held by the capture service, and no fault in that.
     assert!(!health.out().contains("in use"), "{health}");
     service.stop().says(0, &[]);
+}
+
+#[test]
+fn idle_places_are_looked_after_by_a_service_whose_program_was_upgraded() {
+    let workshop = Workshop::new();
+    let (_far, near, link) = named(&workshop, "port");
+    drop(near);
+    workshop.write("rig.toml", "version = 1\n");
+    let (installed, built) = (workshop.path("jig"), env!("CARGO_BIN_EXE_jig"));
+    fs::copy(built, &installed).unwrap();
+    let template = workshop.jig(["--json", "serve", "--check-every", "100ms"]);
+    let mut command = process::Command::new(template.get_program());
+    command.args(
+        template.get_args().map(|arg| if arg == built { installed.as_os_str() } else { arg }),
+    );
+    command.env_clear().stdin(Stdio::null()).stdout(Stdio::piped());
+    command.envs(template.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let mut service = Started::of(command.current_dir(workshop.path("")));
+    first_line(&mut service);
+    // As a package manager does: the new file gets the name, and the running one has none any more.
+    let new = workshop.path("jig.dpkg-new");
+    fs::copy(built, &new).unwrap();
+    fs::rename(new, installed).unwrap();
+    workshop.write("rig.toml", rig(&[("bench", &link)]));
+    until("a finding", || {
+        let ran = workshop.run(["--json", "health", "-b", "bench"]);
+        (!ran.out().contains("\"state\":\"healthy\"")).then_some(())
+    });
+    service.signal(Signal::SIGTERM);
+    service.finish().says(0, &[]);
 }
 
 /// Reads lines of a console until one of them is this.

@@ -45,6 +45,16 @@ impl Manager {
             }
         }
     }
+
+    /// Waits until messages that begin so have come, in whatever order.
+    #[track_caller]
+    fn tells_all(&self, starts: &[&str]) {
+        let mut missing = starts.to_vec();
+        while !missing.is_empty() {
+            let told = self.told();
+            missing.retain(|start| !told.starts_with(start));
+        }
+    }
 }
 
 #[test]
@@ -69,20 +79,23 @@ fn a_service_manager_is_told_of_each_phase() {
 
     workshop.write("rig.toml", "version = 1\n[[place]]\nname = 7\n");
     service.signal(Signal::SIGHUP);
-    manager.tells("RELOADING=1");
-    manager.tells("READY=1");
-    manager.tells("STATUS=rig file refused, the earlier one holds: ");
+    // The file may have been seen to change before the signal.
+    manager.tells_all(&[
+        "RELOADING=1",
+        "STATUS=rig file refused, the earlier one holds: ",
+        "READY=1",
+    ]);
     service.state("bench", "captured");
     workshop.write("rig.toml", &good);
     service.signal(Signal::SIGHUP);
-    manager.tells("READY=1");
-    manager.tells("STATUS=serving; 1 of 1 consoles");
+    manager.tells_all(&["STATUS=serving; 1 of 1 consoles", "READY=1"]);
     // The console was opened once.
     let states = service.told().into_iter().filter(|told| told["place"] == "bench").count();
     assert_eq!(states, 1);
 
     service.stop().says(0, &[]);
-    manager.tells("STOPPING=1");
+    // Two minutes for commands of callers, and some behind it, whatever the unit allows.
+    assert_eq!(manager.tells("STOPPING=1"), "STOPPING=1\nEXTEND_TIMEOUT_USEC=190000000");
     manager.tells("STATUS=stopping; 0 commands");
 }
 
@@ -230,9 +243,25 @@ fn lines_of_the_journal_begin_with_their_level() {
         let service = Started::of(&mut command);
         let text = || fs::read_to_string(&log).unwrap();
         until("a warning", || text().contains("READY=1").then_some(()));
+        // A mistake in the rig file is an error, each line of it.
+        workshop.write("rig.toml", "version = 1\n[[place]]\nname = 7\n");
+        if format == "text" {
+            until("the mistake", || text().contains(" found\n").then_some(()));
+            let wrong = |line: &&str| {
+                let is_error = ["all stays as it was", "name = 7", "error: "];
+                !line.starts_with(if is_error.iter().any(|text| line.contains(text)) {
+                    "<3>"
+                } else {
+                    "<"
+                })
+            };
+            assert_eq!(text().lines().find(wrong), None);
+        }
+        fs::remove_file(workshop.path("rig.toml")).unwrap();
         service.signal(Signal::SIGTERM);
         service.finish().says(0, &[]);
         let text = text();
+        assert!(!text.contains("Ctrl-C"), "{text}");
         let line = text.lines().find(|line| line.contains("READY=1")).unwrap();
         let rest = line.strip_prefix("<4>").unwrap_or_else(|| panic!("{line}"));
         match format {

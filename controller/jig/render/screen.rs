@@ -12,6 +12,7 @@ use super::paint::{Paint, wants_colour};
 use super::progress::{ProgressLine, ProgressView};
 use crate::args::Common;
 use crate::failure::Failure;
+use crate::logs;
 
 /// Standard output and standard error of a command.
 ///
@@ -24,6 +25,7 @@ pub(crate) struct Screen {
     err: Paint,
     unicode: bool,
     is_terminal: bool,
+    in_journal: bool,
     quiet: bool,
     json: bool,
     line: ProgressLine,
@@ -56,6 +58,7 @@ impl Screen {
             err: Paint { on: wants_colour(is_terminal, find) },
             unicode: locale.contains("utf-8") || locale.contains("utf8"),
             is_terminal: is_terminal && find("TERM").is_none_or(|term| term != "dumb"),
+            in_journal: logs::in_journal(),
             quiet: common.quiet,
             json: common.json,
             line: ProgressLine::default(),
@@ -81,6 +84,11 @@ impl Screen {
     /// Tells whether standard error is a terminal that can rewrite a line.
     pub(crate) fn is_terminal(&self) -> bool {
         self.is_terminal
+    }
+
+    /// Tells whether a person may read standard error now: the journal is read later.
+    pub(crate) fn is_watched(&self) -> bool {
+        !self.in_journal
     }
 
     /// Returns the colours of standard error.
@@ -173,7 +181,15 @@ impl Screen {
     /// Shows a failure on standard error: with `--json`, standard output holds another document.
     pub(crate) fn failure_beside(&self, failure: &Failure) {
         let look = DiagnosticStyle { paint: self.err, unicode: self.unicode };
-        self.insist(diagnostics::failure_text(failure, look).trim_end_matches('\n'));
+        self.complain(diagnostics::failure_text(failure, look).trim_end_matches('\n'));
+    }
+
+    /// Says what went wrong on standard error. The text is already escaped.
+    pub(crate) fn complain(&self, text: &str) {
+        match self.in_journal {
+            true => self.insist(&logs::as_errors(text)),
+            false => self.insist(text),
+        }
     }
 
     /// Begins a line that shows what is going on.

@@ -117,7 +117,8 @@ impl Drain {
                 "event": "draining", "at": at, "commands": commands, "consoles": consoles,
             }));
         } else if !self.is_over() {
-            screen.say(&format!("{}; Ctrl-C ends this at once", self.words()));
+            let now = if screen.is_watched() { "; Ctrl-C ends this at once" } else { "" };
+            screen.say(&format!("{}{now}", self.words()));
         }
     }
 

@@ -16,8 +16,7 @@ use jig_rig::health::{HealthState, HealthStore};
 use jig_rig::workflow::CancelToken;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-use super::worker::Worker;
-use crate::args::Common;
+use super::worker::{Worker, WorkerOrigin};
 use crate::failure::chain;
 
 /// Interval at which due places are looked for: the shortest one that a profile may set.
@@ -26,7 +25,7 @@ const SEARCH_INTERVAL: Duration = Duration::from_secs(10);
 /// Checks idle places until stopped, at the interval of their profiles or at `every`. A check under
 /// way is dropped at the stop; a running known-good image is waited for.
 pub(super) async fn rounds(
-    common: &Common,
+    origin: WorkerOrigin<'_>,
     requests: &ClientRequests,
     every: Option<Duration>,
     stop: &CancelToken,
@@ -42,14 +41,14 @@ pub(super) async fn rounds(
             _ = retries.tick() => {}
         }
         // Read again, because the rig file may have changed; its errors are reported elsewhere.
-        let Ok(catalogue) = Catalogue::load(&common.own_lab()) else { continue };
+        let Ok(catalogue) = Catalogue::load(&origin.common.own_lab()) else { continue };
         // Emulated boards exist only during a run.
         let real = catalogue.rig.places.iter().filter(|at| !at.is_emulated());
         let names: Vec<PlaceName> = match every {
             Some(_) => real.map(|place| place.name.clone()).collect(),
             None => waiting.due(Instant::now(), real.filter_map(|at| paced(&catalogue, at))),
         };
-        let look = PlaceCheck(common);
+        let look = PlaceCheck(origin);
         tokio::select! {
             biased;
             () = stop.cancelled() => return,
@@ -60,7 +59,7 @@ pub(super) async fn rounds(
                 return;
             }
             if needs_proof(&catalogue, &name) {
-                prove(common, name, stop).await;
+                prove(origin, name, stop).await;
             }
         }
     }
@@ -97,7 +96,7 @@ impl Waiting {
 }
 
 /// Runs the checks of a place.
-struct PlaceCheck<'c>(&'c Common);
+struct PlaceCheck<'c>(WorkerOrigin<'c>);
 
 impl IdleCheck for PlaceCheck<'_> {
     fn check<'a>(&'a self, place: &'a PlaceName, give_way: CancelToken) -> BoxFuture<'a, ()> {
@@ -133,10 +132,10 @@ fn needs_proof(catalogue: &Catalogue, name: &PlaceName) -> bool {
 
 /// Boots the known-good image of a place that is out of service; enough passes in a row return it
 /// to service. No run waits for such a place, because runs are refused there.
-async fn prove(common: &Common, place: PlaceName, stop: &CancelToken) {
+async fn prove(origin: WorkerOrigin<'_>, place: PlaceName, stop: &CancelToken) {
     let extent = RecoverExtent::Prove;
     let command = Command::Recover(RecoverCommand { place: place.clone(), extent });
-    match carry_out(common, &command, stop).await {
+    match carry_out(origin, &command, stop).await {
         Some(WorkerLine::Reply(Reply::Run(ended))) => {
             tracing::info!(%place, run = %ended.run, verdict = %ended.verdict.kind, "asked for a proof");
         }
@@ -149,8 +148,12 @@ async fn prove(common: &Common, place: PlaceName, stop: &CancelToken) {
 
 /// Carries out a command in a worker process and returns its reply; asks the worker to end when
 /// `stop` is cancelled.
-async fn carry_out(common: &Common, command: &Command, stop: &CancelToken) -> Option<WorkerLine> {
-    let mut worker = match Worker::start(common, command) {
+async fn carry_out(
+    origin: WorkerOrigin<'_>,
+    command: &Command,
+    stop: &CancelToken,
+) -> Option<WorkerLine> {
+    let mut worker = match Worker::start(origin, command) {
         Ok(worker) => worker,
         Err(error) => {
             tracing::warn!(error = chain(&error), "no worker can be started");

@@ -53,9 +53,11 @@ impl ServiceManager {
         self.tell("RELOADING=1");
     }
 
-    /// Says that this process is about to end.
-    pub(super) fn stopping(&self) {
-        self.tell("STOPPING=1");
+    /// Says that this process is about to end, and how long that may take: the rig file may allow commands more
+    /// time than the unit allows a stop.
+    pub(super) fn stopping(&self, limit: Duration) {
+        let limit = u64::try_from(limit.as_micros()).unwrap_or(u64::MAX);
+        self.tell(&format!("STOPPING=1\nEXTEND_TIMEOUT_USEC={limit}"));
     }
 
     /// Describes the state of the service in one line; the same line is sent once.

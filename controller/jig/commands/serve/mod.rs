@@ -30,6 +30,7 @@ use jig_drivers::serial::capture_service::Door;
 use jig_lab::{Catalogue, ClientRequests, PortOpener};
 use jig_model::capture_service::CaptureStatus;
 use jig_model::exit::CANCELLED;
+use jig_model::rig_file::ServeSettings;
 use jig_model::{ConsoleName, Fault, PlaceName, exit};
 use jig_rig::capture_service::{Applied, CaptureService};
 use jig_rig::console::{Stamp, escape};
@@ -45,6 +46,7 @@ use self::drain::{Drain, Drained};
 use self::manager::ServiceManager;
 use self::metrics::MetricsServer;
 pub(crate) use self::rig_watch::RigWatch;
+use self::worker::WorkerOrigin;
 use super::rpc::rig_host;
 use super::runtime::runtime;
 use crate::args::{Common, ServeArgs, socket_access};
@@ -59,6 +61,10 @@ const DRAIN: Duration = Duration::from_secs(120);
 
 /// Time limit for a proof under way to end, which includes switching its board off.
 const LAST_ROUND: Duration = Duration::from_secs(30);
+
+/// How long a stop may take at most behind the wait for commands: callers fetch the end of theirs, and a proof
+/// ends.
+const BEHIND_DRAIN: Duration = Duration::from_secs(70);
 
 /// Maximum number of clients; each is a run or a console of this user.
 const MOST_CALLERS: usize = 256;
@@ -101,12 +107,12 @@ async fn keep(
     let rpc_socket = folders::rig_socket(&catalogue);
     let callers_of_rig = RpcListener::open(&rpc_socket, access).map_err(|error| {
         let words = format!("make the socket {}: {}", rpc_socket.display(), chain(&error));
-        Failure::new(Fault::Lab, words)
+        no_socket(words, &error, &settings)
     })?;
     let metrics = settings.metrics.as_ref().map(|address| {
         MetricsServer::open(address, access, common.own_lab()).map_err(|error| {
             let words = format!("metrics cannot be offered at {address}: {error}");
-            Failure::new(Fault::Lab, words)
+            no_socket(words, &error, &settings)
         })
     });
     let metrics = metrics.transpose()?;
@@ -147,17 +153,20 @@ async fn keep(
     } else {
         let logs = escape(places.root().display().to_string().as_bytes());
         screen.out(&format!("capturing {count} consoles; their logs are in {logs}"));
-        screen.say(match count {
-            0 => "no place of the rig file has a transport of its own; Ctrl-C ends",
-            _ => "Ctrl-C ends",
-        });
+        if count == 0 {
+            screen.say("no place of the rig file has a transport of its own");
+        }
+        if screen.is_watched() {
+            screen.say("Ctrl-C ends");
+        }
     }
     let mut manager = ServiceManager::of_environment();
     manager.ready();
     manager.status(&summary(&service));
     let mut rounds = pin!(async {
         if settings.check_every != Some(Duration::ZERO) {
-            idle::rounds(common, &requests, settings.check_every, &stop).await;
+            let origin = WorkerOrigin { common, program: &host.worker.program };
+            idle::rounds(origin, &requests, settings.check_every, &stop).await;
         }
         stop.cancelled().await;
     });
@@ -175,16 +184,14 @@ async fn keep(
                 manager.reloading();
                 refused = reload(common, &screen, &mut watch, &mut service, &requests).await;
                 service.again().await;
+                manager.status(&words(&service, refused.as_deref()));
                 manager.ready();
             }
             _ = looks.tick() => {
                 if watch.has_changed(common) {
                     refused = reload(common, &screen, &mut watch, &mut service, &requests).await;
                 }
-                match &refused {
-                    Some(why) => manager.status(&format!("rig file refused, the earlier one holds: {why}")),
-                    None => manager.status(&summary(&service)),
-                }
+                manager.status(&words(&service, refused.as_deref()));
             }
             Some(_) = callers.join_next() => {}
             () = &mut rounds => {}
@@ -197,11 +204,12 @@ async fn keep(
             },
         }
     }
-    manager.stopping();
+    let limit = settings.drain.unwrap_or(DRAIN);
+    manager.stopping(limit.saturating_add(BEHIND_DRAIN));
     stop.cancel();
     // Callers that are connected see the end of their commands; others find no socket.
     let _ = std::fs::remove_file(&rpc_socket);
-    let mut drain = Drain::begin(&jobs, watchers, &service, settings.drain.unwrap_or(DRAIN));
+    let mut drain = Drain::begin(&jobs, watchers, &service, limit);
     drain.tell(&screen);
     loop {
         manager.status(&drain.words());
@@ -236,6 +244,22 @@ async fn keep(
     }
 }
 
+/// Tells that a socket cannot be made. A user gives files to own groups only, so a group of which the user is no
+/// member is the likely reason where one is set.
+fn no_socket(words: String, error: &std::io::Error, settings: &ServeSettings) -> Failure {
+    let failure = Failure::new(Fault::Lab, words);
+    match &settings.socket_group {
+        Some(group) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+            let group = escape(group.as_bytes());
+            failure.help(format!(
+                "this process has to be in group {group} to give the socket to it; under systemd: systemctl \
+                 edit jig, and below [Service]: SupplementaryGroups={group}"
+            ))
+        }
+        Some(_) | None => failure,
+    }
+}
+
 /// The signals that ask this process to end.
 struct StopSignals {
     terminate: Signal,
@@ -257,6 +281,14 @@ impl StopSignals {
     }
 }
 
+/// Describes the service for its manager, in one line.
+fn words(service: &CaptureService, refused: Option<&str>) -> String {
+    match refused {
+        Some(why) => format!("rig file refused, the earlier one holds: {why}"),
+        None => summary(service),
+    }
+}
+
 /// Reads the rig file anew and applies its changes; returns why it is refused, if it is.
 async fn reload(
     common: &Common,
@@ -275,7 +307,7 @@ async fn reload(
                 let (at, error) = (jiff::Timestamp::now(), &failure.message);
                 screen.out_json(&json!({"event": "rig_refused", "at": at, "error": error}));
             } else {
-                screen.insist("the rig file is refused; all stays as it was:");
+                screen.complain("the rig file is refused; all stays as it was:");
                 screen.failure(&failure);
             }
             return Some(failure.message);

@@ -1,5 +1,7 @@
 //! Handle to a worker process.
 
+use std::ffi::OsStr;
+
 use jig_drivers::process::{DetachedEvent, DetachedProcess, DetachedRequest, Ending, SpawnError};
 use jig_model::command::{Command, LineError, MOST_LINE, WorkerLine, to_line};
 
@@ -17,6 +19,15 @@ pub(super) enum WorkerError {
     Spawn(#[from] SpawnError),
 }
 
+/// What workers are started from.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct WorkerOrigin<'c> {
+    pub(super) common: &'c Common,
+    /// The program, found when the service began: an upgrade replaces the file, and this process cannot
+    /// find the new one by itself.
+    pub(super) program: &'c OsStr,
+}
+
 /// A process that carries out one command. Dropping the handle asks it to end; if this process
 /// dies, it finishes in order.
 pub(super) struct Worker {
@@ -26,12 +37,12 @@ pub(super) struct Worker {
 
 impl Worker {
     /// Starts a worker.
-    pub(super) fn start(common: &Common, command: &Command) -> Result<Self, WorkerError> {
+    pub(super) fn start(origin: WorkerOrigin<'_>, command: &Command) -> Result<Self, WorkerError> {
         let mut input = to_line(command)?.into_bytes();
         input.push(b'\n');
-        let mut args = common.again();
+        let mut args = origin.common.again();
         args.push("worker".into());
-        let program = std::env::current_exe().unwrap_or_else(|_| "jig".into()).into();
+        let program = origin.program.to_owned();
         let request = DetachedRequest { program, args, input, most_line: MOST_LINE };
         Ok(Self { process: DetachedProcess::start(request)?, last: None })
     }
