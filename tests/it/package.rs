@@ -87,8 +87,31 @@ fn a_package_holds_a_program_that_runs_and_a_service_that_is_understood() {
         // Unknown settings are told, and end with 0.
         assert_eq!(verified.err(), "");
     }
-    let stop = unit.lines().find_map(|line| line.strip_prefix("TimeoutStopSec=")).unwrap();
+    let setting = |key: &str| {
+        let lines = unit.lines().filter_map(|line| line.split_once('='));
+        lines.filter(|(name, _)| *name == key).map(|(_, value)| value).collect::<Vec<_>>()
+    };
+    let stop = setting("TimeoutStopSec")[0];
     assert!(stop.parse::<u32>().unwrap() > 120 + 30, "a stop drains for 2 min and ends a proof");
+    // Commands outlive the service: what it has for itself alone is gone with it.
+    assert_eq!(setting("KillMode"), ["process"]);
+    assert_eq!(setting("PrivateTmp"), [""; 0], "commands would lose their /tmp at a restart");
+    // All else is read-only, also a board's disk that is mounted before the start.
+    let writable: BTreeSet<&str> = setting("ReadWritePaths")[0].split(' ').collect();
+    for path in ["/var/lib/jig", "/tmp", "/var/tmp", "-/media", "-/sys/devices"] {
+        assert!(writable.contains(path), "{path} is read-only");
+    }
+    // A mistake in the rig file ends the service with 3, and is no reason to start it again and again.
+    assert_eq!(setting("RestartPreventExitStatus"), ["2 3"]);
+    // Power by network is switched at a shutdown, too.
+    assert_eq!(setting("After"), ["network.target"]);
+    // Its groups exist wherever its account does.
+    let accounts = fs::read_to_string(root.join("usr/lib/sysusers.d/jig.conf")).unwrap();
+    let words = accounts.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let groups: BTreeSet<&str> =
+        words.filter(|words| words.first() == Some(&"m")).map(|words| words[2]).collect();
+    let wanted: BTreeSet<&str> = setting("SupplementaryGroups")[0].split(' ').collect();
+    assert_eq!(groups, wanted);
 }
 
 #[test]
