@@ -2,7 +2,8 @@
 //! and whatever listens at its socket breaks no command.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::net::Shutdown;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -272,6 +273,61 @@ fn the_service_of_a_rig_file_owns_its_boards_whoever_uses_them() {
     assert_eq!((jobs(&state(&rig)), rig.run_dirs().len(), desk.run_dirs().len()), (1, 1, 3));
 }
 
+/// Listens at a socket and passes all on to a service, which so seems to have another version.
+fn posing(socket: &Path, service: &Path) {
+    let (listener, service) = (UnixListener::bind(socket).unwrap(), service.to_owned());
+    let own = format!("\"program\":\"{}\"", env!("CARGO_PKG_VERSION"));
+    // Ends with the test's process.
+    thread::spawn(move || {
+        for near in listener.incoming().map_while(Result::ok) {
+            let far = UnixStream::connect(&service).unwrap();
+            let (mut from_near, mut to_far) = (near.try_clone().unwrap(), far.try_clone().unwrap());
+            thread::spawn(move || {
+                let _ = io::copy(&mut from_near, &mut to_far);
+                let _ = to_far.shutdown(Shutdown::Write);
+            });
+            let (own, mut to_near) = (own.clone(), near);
+            thread::spawn(move || {
+                for line in BufReader::new(far).lines().map_while(Result::ok) {
+                    let line = line.replace(&own, "\"program\":\"0.0.9\"");
+                    if writeln!(to_near, "{line}").is_err() {
+                        break;
+                    }
+                }
+                let _ = to_near.shutdown(Shutdown::Both);
+            });
+        }
+    });
+}
+
+#[test]
+fn a_service_that_was_not_restarted_behind_an_upgrade_keeps_its_boards() {
+    let _slot = Slot::take();
+    let (rig, desk) = (Workshop::new(), Workshop::new());
+    fs::create_dir(desk.path("service")).unwrap();
+    let folder = desk.path("service");
+    let service = of_user(&rig, &desk, |command| {
+        command.env("RUNTIME_DIRECTORY", folder);
+    });
+    let socket = desk.path("service/rig.sock");
+    posing(&desk.path("run/jig/rig.sock"), &socket);
+    let image = elf("microbit", "unity-pass");
+    let call = |args: &[&str]| ran(&mut at_desk(&rig, &desk, args)).unwrap();
+    // Its boards are known to be free by its folder alone.
+    let used = call(&["run", "-b", "bench-1", &image]);
+    used.says(0, &["PASS bench-1"]);
+    assert_eq!((jobs(&state(&rig)), told(&used)), (1, 0), "{used}");
+    call(&["lease", "acquire", "-b", "bench-1"]).says(0, &[]);
+    assert!(!state(&desk).join("leases.db").exists());
+    call(&["lease", "release", "bench-1"]).says(0, &[]);
+    // Its own user finds the same locks without it.
+    posing(&state(&rig).join("rig.sock"), &socket);
+    let own = rig.run(["run", "-b", "bench-1", &image]);
+    own.says(0, &["PASS bench-1", "the service is jig 0.0.9"]);
+    assert_eq!((jobs(&state(&rig)), told(&own)), (1, 1), "{own}");
+    service.stop().says(0, &[]);
+}
+
 /// Another user of this host; nothing unless the test may become one.
 fn other_user() -> Option<&'static str> {
     // The numbers are those that Debian gives to nobody and nogroup.
@@ -321,12 +377,19 @@ fn a_service_of_another_user_is_used_where_it_lets_in_and_its_folder_is_its_own(
     drop(stranger);
     fs::remove_file(&socket).unwrap();
     fs::set_permissions(state(&rig), fs::Permissions::from_mode(0o755)).unwrap();
+    // A user who is no member of the group cannot give a socket to it.
+    let mut serve =
+        as_other(&rig.jig(["serve"]), &["--state", &folder, "serve", "--socket-group", "0"]);
+    serve.env("RUNTIME_DIRECTORY", rig.path("stranger"));
+    ran(&mut serve)
+        .unwrap()
+        .says(75, &["stranger/rig.sock", "in group 0", "SupplementaryGroups=0"]);
     // The socket of this user, which lets in nobody else, as that user meets it.
     let desk = Workshop::new();
     let _service = of_user(&rig, &desk, |_| ());
     opened(&desk);
     let args = ["--state", "/nonexistent/state", "boards"];
     let denied = ran(&mut as_other(&at_desk(&rig, &desk, &["boards"]), &args)).unwrap();
-    denied.says(0, &["it lets in other users than this one"]);
+    denied.says(0, &["this user has no right to connect (see: ls -l "]);
     assert_eq!(told(&denied), 1, "{denied}");
 }

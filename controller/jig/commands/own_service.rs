@@ -11,10 +11,14 @@
 //! both stay in this process. The command is carried out in the caller's folder and with its `PATH`, so it
 //! names and finds the same files and programs.
 //!
+//! *A service of another version*, such as one that was not restarted behind an upgrade, gets no commands with
+//! the same folders: both processes find the same locks. With other folders it is used as far as it understands,
+//! because its boards are known to be free by its folder alone.
+//!
 //! *No socket breaks a command.* One that cannot be used is told of once, and the command is carried out by
 //! this process. A service that ends or stops meanwhile is replaced by this process: jobs are folders.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -25,7 +29,7 @@ use jig_model::plan::Plan;
 use jig_model::power::PowerDriver;
 use jig_model::protocol::BoxFuture;
 use jig_rig::identity::own_identity;
-use jig_service::client::{Connect, Connected, FoundRig, find_service};
+use jig_service::client::{Connect, Connected, FoundRig, NoService, find_service};
 use jig_service::protocol::OwnCaller;
 use tokio::net::UnixStream;
 
@@ -81,14 +85,18 @@ fn look(common: &Common) -> Option<FoundService> {
             return None;
         }
         match ask(&socket) {
-            Ok(found) => serves(&own, names_state, &found, socket),
+            Ok(found) => {
+                match (serves(&own, names_state, &found, socket.clone()), found.other_version) {
+                    (Some(FoundService::SameFolders { .. }), Some(program)) => {
+                        tell_unused(&socket, &chain(&NoService::Version { program }));
+                        None
+                    }
+                    (used, _) => used,
+                }
+            }
             Err(why) => {
                 if let Some(why) = why {
-                    let (socket, why) = (socket.display(), one_line(&why));
-                    tracing::warn!(
-                        "the service of this host at {socket} is not used: {why}; this command is carried out \
-                         without it; --rig local does so without asking"
-                    );
+                    tell_unused(&socket, &why);
                 }
                 None
             }
@@ -96,8 +104,17 @@ fn look(common: &Common) -> Option<FoundService> {
     })
 }
 
+/// Tells why a service is not used.
+fn tell_unused(socket: &Path, why: &str) {
+    let (socket, why) = (socket.display(), one_line(why));
+    tracing::warn!(
+        "the service of this host at {socket} is not used: {why}; this command is carried out without it; \
+         --rig local does so without asking"
+    );
+}
+
 /// Asks at a socket; where there is no answer, says why if it is worth to be told.
-fn ask(socket: &std::path::Path) -> Result<FoundRig, Option<String>> {
+fn ask(socket: &Path) -> Result<FoundRig, Option<String>> {
     // A verb may ask from within its own runtime, which cannot wait for another one.
     let asking = std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
@@ -120,7 +137,7 @@ fn serves(
     found: &FoundRig,
     socket: PathBuf,
 ) -> Option<FoundService> {
-    let FoundRig { rig, same_user } = found;
+    let FoundRig { rig, same_user, other_version: _ } = found;
     if !own.has_same_files(rig) {
         return None;
     }
@@ -240,7 +257,8 @@ mod tests {
     #[test]
     fn a_service_is_used_for_the_rig_that_it_serves_and_for_no_other_one() {
         let decide = |own: (Option<&str>, &str), there: (Option<&str>, &str), named, same_user| {
-            let found = FoundRig { rig: described(there.0, there.1), same_user };
+            let found =
+                FoundRig { rig: described(there.0, there.1), same_user, other_version: None };
             match serves(&described(own.0, own.1), named, &found, "/s".into()) {
                 None => "none",
                 Some(FoundService::SameFolders { .. }) => "same",
@@ -265,7 +283,7 @@ mod tests {
         }
         let mut moved = described(rig, "/a");
         moved.runs = "/elsewhere".into();
-        let found = FoundRig { rig: described(rig, "/a"), same_user: true };
+        let found = FoundRig { rig: described(rig, "/a"), same_user: true, other_version: None };
         assert!(serves(&moved, true, &found, "/s".into()).is_none());
     }
 }

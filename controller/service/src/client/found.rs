@@ -6,7 +6,7 @@
 
 use std::io;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jig_lab::DescribedRig;
@@ -28,6 +28,8 @@ pub struct FoundRig {
     pub rig: DescribedRig,
     /// Whether the service runs as this user.
     pub same_user: bool,
+    /// The version of its program, where that is another one; may hold any text.
+    pub other_version: Option<String>,
 }
 
 /// Says why a socket leads to no service that can be used.
@@ -39,9 +41,9 @@ pub enum NoService {
     /// No process listens on it.
     #[error("the service that made it has ended")]
     Stale,
-    /// This user may not connect.
-    #[error("it lets in other users than this one")]
-    Denied,
+    /// This user may not connect to this socket.
+    #[error("this user has no right to connect (see: ls -l {0:?})")]
+    Denied(PathBuf),
     /// It is served by a user who has no right to this folder.
     #[error("user {uid} serves it, to whom its folder does not belong")]
     Stranger {
@@ -72,10 +74,10 @@ impl NoService {
     }
 }
 
-/// Asks a service of this host what it serves. Greets as `version`, which has to be that of the service.
+/// Asks a service of this host what it serves. Greets as `version`.
 ///
 /// # Errors
-/// There is no service that this user may use.
+/// There is no service that this user may use, or one of another version that does not say what it serves.
 pub async fn find_service(socket: &Path, version: &str, by: &str) -> Result<FoundRig, NoService> {
     match std::fs::symlink_metadata(socket) {
         Ok(about) if about.file_type().is_socket() => {}
@@ -83,7 +85,7 @@ pub async fn find_service(socket: &Path, version: &str, by: &str) -> Result<Foun
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(NoService::Absent),
         // A folder that this user may not enter is another user's business.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            return Err(NoService::Denied);
+            return Err(NoService::Denied(socket.to_owned()));
         }
         Err(error) => return Err(NoService::Socket(error)),
     }
@@ -95,7 +97,7 @@ async fn ask(socket: &Path, version: &str, by: &str) -> Result<FoundRig, NoServi
     let stream = UnixStream::connect(socket).await.map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => NoService::Absent,
         io::ErrorKind::ConnectionRefused => NoService::Stale,
-        io::ErrorKind::PermissionDenied => NoService::Denied,
+        io::ErrorKind::PermissionDenied => NoService::Denied(socket.to_owned()),
         // Its queue is full.
         io::ErrorKind::WouldBlock => NoService::Silent,
         _ => NoService::Socket(error),
@@ -109,13 +111,23 @@ async fn ask(socket: &Path, version: &str, by: &str) -> Result<FoundRig, NoServi
     let (from, to) = stream.into_split();
     let client = RigClient::over(from, to);
     let host = client.hello(&Hello::of(version, by)).await.map_err(NoService::Answer)?;
-    let other = || NoService::Version { program: host.program.chars().take(64).collect() };
-    if host.program != version {
-        return Err(other());
-    }
-    let rig = client.call(&DescribeRig {}).await.map_err(|error| match error {
-        CallError::Refused(error) if error.code == error_code::UNKNOWN_METHOD => other(),
-        error => NoService::Answer(error),
+    let other_version: Option<String> =
+        (host.program != version).then(|| host.program.chars().take(64).collect());
+    let asked = client.call(&DescribeRig {});
+    let answered = match &other_version {
+        None => asked.await,
+        // A service of another version may never answer what it does not understand.
+        Some(_) => timeout(ANSWER / 2, asked).await.unwrap_or(Err(CallError::Lost(None))),
+    };
+    let rig = answered.map_err(|error| {
+        let is_unknown = |error: &CallError| {
+            matches!(error, CallError::Refused(error) if error.code == error_code::UNKNOWN_METHOD)
+        };
+        match &other_version {
+            Some(program) => NoService::Version { program: program.clone() },
+            None if is_unknown(&error) => NoService::Version { program: version.to_owned() },
+            None => NoService::Answer(error),
+        }
     })?;
-    Ok(FoundRig { rig, same_user })
+    Ok(FoundRig { rig, same_user, other_version })
 }
