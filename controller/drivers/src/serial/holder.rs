@@ -1,7 +1,7 @@
 //! The processes that hold a device or its lock, as the kernel tells it.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::Path;
 
 use nix::sys::stat::{major, minor};
@@ -47,15 +47,31 @@ pub(crate) fn named(pid: u32) -> String {
     }
 }
 
-/// Lists the processes that have a file open, as far as this user may see.
+/// Lists the processes that have a file open, as far as this user may see. A file of the same name in a container
+/// is another one, unless it is the node of the same device.
 pub(crate) fn openers(path: &Path, proc: &Path) -> Vec<u32> {
-    let Ok(all) = fs::read_dir(proc) else { return Vec::new() };
+    let (Ok(all), Ok(wanted)) = (fs::read_dir(proc), fs::metadata(path)) else { return Vec::new() };
     let has = |pid: &u32| {
         let Ok(open) = fs::read_dir(proc.join(format!("{pid}/fd"))) else { return false };
-        open.flatten().any(|entry| fs::read_link(entry.path()).is_ok_and(|to| to == path))
+        // Looked into only where the name fits: a file on a disk that hangs cannot be looked into.
+        let mut named = open.flatten().map(|entry| entry.path());
+        named.any(|entry| {
+            fs::read_link(&entry).is_ok_and(|to| to == path)
+                && fs::metadata(&entry).is_ok_and(|open| is_same(&open, &wanted))
+        })
     };
     let pids = all.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     pids.filter(has).collect()
+}
+
+/// Major numbers of pseudo-terminals, whose numbers begin anew in each container (devices.txt of Linux).
+const PTYS: std::ops::RangeInclusive<u64> = 136..=143;
+
+/// Tells whether two nodes are the same file or device.
+fn is_same(open: &fs::Metadata, wanted: &fs::Metadata) -> bool {
+    let device = wanted.file_type().is_char_device() && !PTYS.contains(&major(wanted.rdev()));
+    let same_device = device && open.file_type().is_char_device() && open.rdev() == wanted.rdev();
+    same_device || (open.dev(), open.ino()) == (wanted.dev(), wanted.ino())
 }
 
 /// Finds the process that locks a file: `1: FLOCK ADVISORY WRITE 4711 00:18:5 0 EOF`, with the
@@ -73,6 +89,9 @@ fn pid_in(locks: &str, device: u64, inode: u64) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{BufRead as _, BufReader};
+    use std::process::{Command, Stdio};
+
     use super::*;
 
     #[test]
@@ -87,6 +106,38 @@ mod tests {
         assert_eq!(pid_in(locks, device, 5), Some(10));
         assert_eq!(pid_in(locks, device, 6), None);
         assert_eq!(pid_in(locks, nix::sys::stat::makedev(8, 10), 6), None);
+    }
+
+    #[test]
+    fn a_file_of_the_same_name_in_a_container_is_another_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let port = folder.path().join("port");
+        fs::write(&port, "").unwrap();
+        let start = |wrapper: &[&str], mount: &str| {
+            let script = format!("{mount}: >> \"$0\" && exec 3<> \"$0\" && echo up && read end");
+            let mut words: Vec<&str> = wrapper.to_vec();
+            words.extend(["sh", "-c", script.as_str()]);
+            let mut command = Command::new(words[0]);
+            command.args(&words[1..]).arg(&port).stdin(Stdio::piped()).stdout(Stdio::piped());
+            let mut child = command.stderr(Stdio::null()).spawn().unwrap();
+            let mut said = String::new();
+            BufReader::new(child.stdout.take().unwrap()).read_line(&mut said).unwrap();
+            (child, said == "up\n")
+        };
+        let contained = ["unshare", "--user", "--map-root-user", "--mount"];
+        let (mut other, is_up) = start(&contained, "mount -t tmpfs none \"${0%/*}\" && ");
+        // A user who may not make a namespace cannot be misled by one.
+        if is_up {
+            assert!(openers(&port, Path::new("/proc")).is_empty());
+        }
+        let (mut same, is_up) = start(&["env"], "");
+        assert!(is_up);
+        assert_eq!(openers(&port, Path::new("/proc")), [same.id()]);
+        for child in [&mut other, &mut same] {
+            // Its input ends with its handle.
+            drop(child.stdin.take());
+            child.wait().unwrap();
+        }
     }
 
     #[test]
