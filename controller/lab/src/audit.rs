@@ -10,7 +10,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use jig_model::access::AccessRight;
 use jig_model::command::{Command, CommandEvent, EventSink};
-use jig_model::lease::{LeaseAnswer, LeaseOrder};
+use jig_model::lease::{LeaseAnswer, LeaseNamed, LeaseOrder};
 use jig_model::{Fault, PlaceName, RunId, chain};
 use jig_rig::audit::{AuditDecision, AuditEntry, AuditError, AuditLease, AuditLog};
 use jig_rig::leases::LeaseError;
@@ -124,10 +124,14 @@ impl Catalogue {
     /// # Errors
     /// It is refused, cannot be noted, or the store cannot be used.
     pub fn order_lease(&self, order: &LeaseOrder) -> Result<LeaseAnswer, LeaseOrderError> {
+        let named = |name, of: &LeaseNamed| match of {
+            LeaseNamed::Lease(lease) => (name, None, lease.to_string()),
+            LeaseNamed::Place(place) => (name, Some(place.clone()), String::new()),
+        };
         let (name, place, words) = match order {
             LeaseOrder::Ask(ask) => ("lease-ask", None, format!("{} {}", ask.lease, ask.need)),
-            LeaseOrder::Extend { of, .. } => ("lease-extend", None, format!("{of:?}")),
-            LeaseOrder::Release(of) => ("lease-release", None, format!("{of:?}")),
+            LeaseOrder::Extend { of, .. } => named("lease-extend", of),
+            LeaseOrder::Release(of) => named("lease-release", of),
             LeaseOrder::Steal { place, .. } => ("lease-steal", Some(place.clone()), String::new()),
             LeaseOrder::Poll(_) | LeaseOrder::Renew { .. } | LeaseOrder::Own { .. } => {
                 return Ok(self.answer_lease(order)?);

@@ -34,9 +34,9 @@ use jig_model::rig_file::{Canary, CaptureClient, KnowledgeSettings, Place, Rig, 
 use jig_model::{BoardId, PlaceName, Problems};
 use jig_probe::DescribedChips;
 use jig_rig::health::HealthStore;
-use jig_rig::identity::groups_of;
+use jig_rig::identity::{groups_of, own_identity};
 use jig_rig::leases::LeaseStore;
-use jig_rig::store::{Places, Retention, open_regular};
+use jig_rig::store::{Places, Retention, command_shown, open_regular};
 
 pub use self::board_set::BoardSet;
 use self::board_set::KnownFaultSets;
@@ -181,7 +181,17 @@ impl Catalogue {
         // A holder that was killed has left its socket, but not the lock.
         let held = own.exists() && places.holder(place).is_ok_and(|holder| holder.is_some());
         let socket = if held { own } else { places.capture_socket() };
-        CaptureClient { socket, place: place.clone(), by: command_line() }
+        CaptureClient { socket, place: place.clone(), by: self.caller() }
+    }
+
+    /// Says who uses a console, for others to read: what this process was called for, and by whom if that is another
+    /// one than its user.
+    fn caller(&self) -> String {
+        let name = &self.user.identity.name;
+        match *name == own_identity().name {
+            true => command_line(),
+            false => format!("{name}: {}", command_line()),
+        }
     }
 
     /// Finds the place that a real probe belongs to, and the chip there.
@@ -351,7 +361,7 @@ fn command_line() -> String {
     let program = words.next().unwrap_or_default();
     let name = Path::new(&program).file_name().unwrap_or_default().to_string_lossy().into_owned();
     let line: Vec<String> = std::iter::once(name).chain(words.take(16)).collect();
-    line.join(" ").chars().take(200).collect()
+    command_shown(&line).chars().take(200).collect()
 }
 
 /// Returns where what outlives a command is kept, as it is found from here. Reads no file.

@@ -69,7 +69,7 @@ pub use known_good::{KnownFormat, KnownGood, Passed};
 pub use live::{LiveRun, NewRun};
 pub use lost_run::lost_runs;
 pub use place_command::PlaceCommand;
-pub use place_lock::{CaptureLock, Holder, PlaceLock, PlaceLockError, Places};
+pub use place_lock::{CaptureLock, Holder, PlaceLock, PlaceLockError, Places, command_shown};
 pub use process::host_name;
 pub use prune::{Pruned, Retention};
 pub use record::{

@@ -80,7 +80,7 @@ impl fmt::Display for Holder {
     /// any text: escape it before printing.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let since = self.since.strftime("%Y-%m-%d %H:%M:%SZ");
-        write!(f, "{} (pid {}", self.command.join(" "), self.pid)?;
+        write!(f, "{} (pid {}", command_shown(&self.command), self.pid)?;
         if self.is_elsewhere() {
             write!(f, " of another container or host: {}", self.host)?;
         }
@@ -89,6 +89,21 @@ impl fmt::Display for Holder {
             Some(selector) => write!(f, ", serves probe {selector})"),
             None => f.write_str(")"),
         }
+    }
+}
+
+/// Returns a command line as others read it. Of a process that carries out a job of a service, its folders say
+/// nothing to people: the job is named, which `jig runs attach` and `jig runs cancel` take.
+pub fn command_shown(command: &[String]) -> String {
+    let job = match command {
+        [.., worker, option, folder] if (&**worker, &**option) == ("worker", "--job") => {
+            Path::new(folder).file_name()
+        }
+        _ => None,
+    };
+    match job {
+        Some(job) => format!("a command of a service, job {}", job.to_string_lossy()),
+        None => command.join(" "),
     }
 }
 

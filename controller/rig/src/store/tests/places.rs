@@ -85,6 +85,25 @@ fn a_killed_holder_holds_nothing() {
 }
 
 #[test]
+fn a_holder_that_carries_out_a_job_is_named_by_it() {
+    let (_state, places) = places();
+    let _lock = places.try_lock(&place()).unwrap();
+    let mut holder = places.holder(&place()).unwrap().unwrap();
+    for (command, what) in [
+        (
+            "jig --state /var/lib/x worker --job /var/lib/x/jobs/2611-7f",
+            "a command of a service, job 2611-7f (pid ",
+        ),
+        ("jig run -b bench-1", "jig run -b bench-1 (pid "),
+        ("jig worker --job", "jig worker --job (pid "),
+        ("jig worker --job /", "jig worker --job / (pid "),
+    ] {
+        holder.command = command.split(' ').map(str::to_owned).collect();
+        assert!(holder.to_string().starts_with(what), "{holder}");
+    }
+}
+
+#[test]
 fn records_that_are_late_or_nonsense_name_nobody() {
     let (_state, places) = places();
     let lock = places.try_lock(&place()).unwrap();
