@@ -56,13 +56,13 @@ impl Captured {
 }
 
 /// What a session shows, as it comes.
-struct Shown {
+pub(crate) struct Shown {
     pieces: Receiver<Vec<u8>>,
     all: Vec<u8>,
 }
 
 impl Shown {
-    fn of(mut out: impl std::io::Read + Send + 'static) -> Self {
+    pub(crate) fn of(mut out: impl std::io::Read + Send + 'static) -> Self {
         let (sender, pieces) = channel();
         // Ends with the session, at the latest when that is dropped.
         thread::spawn(move || {
@@ -74,6 +74,17 @@ impl Shown {
             }
         });
         Self { pieces, all: Vec::new() }
+    }
+
+    /// Waits until so many bytes were shown; returns all that was.
+    pub(crate) fn at_least(&mut self, length: usize) -> Result<&[u8], String> {
+        while self.all.len() < length {
+            match self.pieces.recv_timeout(DEADLINE) {
+                Ok(bytes) => self.all.extend(bytes),
+                Err(error) => return Err(format!("{error} after {} bytes", self.all.len())),
+            }
+        }
+        Ok(&self.all)
     }
 
     /// Waits until all that was shown ends so; returns it.

@@ -27,6 +27,7 @@ mod console;
 mod console_attach;
 mod console_loss;
 mod coverage;
+mod crowd;
 mod dice;
 mod explain;
 mod fixtures;

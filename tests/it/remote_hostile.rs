@@ -2,20 +2,19 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::os::fd::AsFd as _;
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
 use std::process::Stdio;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use serde_json::{Value, json};
 
 use crate::manifest::elf;
 use crate::remote::{HELLO, TwoHosts, spoken};
 use crate::workshop::{Ran, Slot, Started, Workshop, name_of, until};
 
-fn call(id: u64, method: &str, params: Value) -> String {
+pub(crate) fn call(id: u64, method: &str, params: Value) -> String {
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string()
 }
 
@@ -157,18 +156,14 @@ fn names_and_numbers_of_a_caller_lead_nowhere_else() {
     assert_eq!((code, told.iter().any(|told| told["id"] == 2)), (0, true), "{told:?}");
 }
 
-#[test]
-fn a_caller_that_never_reads_holds_up_itself_only() {
-    let _slot = Slot::take();
-    let hosts = TwoHosts::new();
-    let socket = hosts.socket();
-    let mut silent = std::os::unix::net::UnixStream::connect(&socket).unwrap();
-    let flags = OFlag::from_bits_retain(fcntl(silent.as_fd(), FcntlArg::F_GETFL).unwrap());
-    fcntl(silent.as_fd(), FcntlArg::F_SETFL(flags | OFlag::O_NONBLOCK)).unwrap();
+/// Connects a caller that asks and never reads, until the server waits for it to read.
+pub(crate) fn clogged(socket: &Path) -> UnixStream {
+    let mut silent = UnixStream::connect(socket).unwrap();
+    silent.set_nonblocking(true).unwrap();
     let ask = format!("{}\n", call(2, "rig.view", json!({"query": {"about": "boards"}})));
     let mut pending = format!("{HELLO}\n").into_bytes();
     let (mut sent, mut waits) = (0_usize, None::<Instant>);
-    // Until the server has taken no byte for a second: it waits for this caller to read.
+    // Until the server has taken no byte for a second.
     loop {
         if pending.is_empty() {
             pending = ask.clone().into_bytes();
@@ -180,7 +175,7 @@ fn a_caller_that_never_reads_holds_up_itself_only() {
             }
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
                 if waits.get_or_insert_with(Instant::now).elapsed() > Duration::from_secs(1) {
-                    break;
+                    return silent;
                 }
                 thread::sleep(Duration::from_millis(5));
             }
@@ -188,6 +183,14 @@ fn a_caller_that_never_reads_holds_up_itself_only() {
         }
         assert!(sent < 64 << 20, "the server takes in calls without end");
     }
+}
+
+#[test]
+fn a_caller_that_never_reads_holds_up_itself_only() {
+    let _slot = Slot::take();
+    let hosts = TwoHosts::new();
+    let socket = hosts.socket();
+    let silent = clogged(&socket);
     // Others are served meanwhile, also a run.
     hosts.run(&["boards"]).says(0, &[]);
     hosts.run(&["run", "-b", "microbit", &elf("microbit", "unity-pass")]).says(0, &["PASS"]);
@@ -199,7 +202,7 @@ fn a_caller_that_never_reads_holds_up_itself_only() {
     let peak: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
     assert!(peak < 400 << 10, "{peak} KiB of memory");
     // It reads again: the connection is as good as before.
-    fcntl(silent.as_fd(), FcntlArg::F_SETFL(flags)).unwrap();
+    silent.set_nonblocking(false).unwrap();
     let mut line = String::new();
     BufReader::new(&silent).read_line(&mut line).unwrap();
     assert!(line.contains("\"protocol\""), "{line}");
