@@ -88,7 +88,7 @@ fn a_killed_holder_holds_nothing() {
 fn a_holder_that_carries_out_a_job_is_named_by_it() {
     let (_state, places) = places();
     let _lock = places.try_lock(&place()).unwrap();
-    let mut holder = places.holder(&place()).unwrap().unwrap();
+    let mut holder = places.holder(&place()).unwrap().unwrap().unwrap();
     for (command, what) in [
         (
             "jig --state /var/lib/x worker --job /var/lib/x/jobs/2611-7f",
