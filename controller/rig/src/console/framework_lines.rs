@@ -174,7 +174,7 @@ const PATTERNS: &[&str] = &[
 /// Such a line is rare, since looking at it costs a microsecond.
 pub(super) const HINTS: &str = r#"(?-i:# Looks like |# No tests |# Tests were run but|UNEXPECTED SUCC|!!!! |node down: |DATA RACE| data race\(s\)|XPASS|UNRESOLVED|KPASS|UNEXPECTEDPASS|INTERRUPT |Dubious, |Unexpected Pass: |# of un|TRY [0-9]+ |Synthesis: |ASSERT|CHECK\(|EXPECT\(|REQUIRE\(|VERIFY\(|Traceback|Sanitizer: |kmemleak: |Segmentation f|Illegal ins|\*\*\*(?:Exception|Not|Bad|Could)|output mismatch|leaked too much|UVM_FATAL|NO STATUS|SIG[A-Z]+ \[|LAVA_SIGNAL_TEST(?:CASE|RAISE)|: assertion|: exp |: [0-9]+ exception|, [0-9]+ exception|exceeded time limit|NO TESTS RAN|No tests |No test cases matched|Ran 0 tests|contains no tests|memory leaks!|eak\(s\) found|overrun detected|try faulted|NOT correct!|multiple suites|bailing|INSTRUMENTATION_STATUS_CODE: -|_HOTPLUG|err= ?[1-9]|!= RTEMS_|StillRunning\(\) returned |NG=[0-9])|exit status [1-9]|\./[^ :]*: no(?:t found| such)"#;
 
-static FAILURES: LazyLock<Option<Regex>> = LazyLock::new(|| {
+pub(super) static FAILURES: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let ascii = syntax::Config::new().unicode(false).utf8(false);
     Regex::builder().configure(searched_once()).syntax(ascii).build_many(PATTERNS).ok()
 });
