@@ -7,6 +7,7 @@
 pub mod checks;
 mod descriptor;
 pub mod discover;
+mod file_watch;
 pub mod flasher;
 pub mod host;
 pub mod inject;

@@ -15,11 +15,10 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
-use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
-use tokio::io::Interest;
+use rustix::fs::inotify::WatchFlags;
 
 use super::ending::ABORT;
-use crate::descriptor::Descriptor;
+use crate::file_watch::FileWatch;
 
 /// Bytes that are read of the log at once.
 const CHUNK: usize = 4096;
@@ -43,19 +42,14 @@ pub(super) struct GuestStderr {
     /// What was found and not handed over yet.
     ready: Vec<u8>,
     /// Tells that the log has grown; nothing where the kernel has no watch to give.
-    growth: Option<Descriptor>,
+    growth: Option<FileWatch>,
 }
 
 impl GuestStderr {
     /// Opens the log of an emulator program.
     pub(super) fn open(path: &Path, start: GuestTextStart, program: &str) -> io::Result<Self> {
-        let watch = || -> io::Result<Descriptor> {
-            let events = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
-            inotify::add_watch(&events, path, WatchFlags::MODIFY)?;
-            Descriptor::new(events, Interest::READABLE)
-        };
         // Without a watch it is read with each look at the console, and at its end.
-        let growth = watch().ok();
+        let growth = FileWatch::of(path, WatchFlags::MODIFY).ok();
         let (filter, ready) = (GuestText::new(program), Vec::new());
         Ok(Self { log: File::open(path)?, start, read: 0, filter, ready, growth })
     }
@@ -72,9 +66,8 @@ impl GuestStderr {
                 other => return Poll::Ready(other),
             }
             let Some(growth) = &self.growth else { return Poll::Pending };
-            let mut events = [0; 1024];
-            match growth.poll_read(cx, &mut events) {
-                Poll::Ready(Ok(_)) => {}
+            match growth.poll(cx) {
+                Poll::Ready(Ok(())) => {}
                 Poll::Ready(Err(_)) => self.growth = None,
                 Poll::Pending => return Poll::Pending,
             }

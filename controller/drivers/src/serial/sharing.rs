@@ -10,27 +10,23 @@
 use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
-use tokio::io::Interest;
+use rustix::fs::inotify::WatchFlags;
 
 use super::holder::opener;
-use crate::descriptor::Descriptor;
+use crate::file_watch::FileWatch;
 
 /// How often a program that opens a port again and again is told of.
 const AGAIN: Duration = Duration::from_secs(1);
-
-/// Room for a few events without a name: 16 bytes each (inotify(7)).
-const ROOM: usize = 512;
 
 /// Watches one port for other processes that open it.
 #[derive(Debug)]
 pub(super) struct Sharing {
     /// Nothing where the kernel has no watch to give.
-    events: Option<Descriptor>,
+    events: Option<FileWatch>,
     /// Another process has opened it, and no event has told that yet.
     opened: bool,
     port: PathBuf,
@@ -41,11 +37,9 @@ impl Sharing {
     /// Begins with a port that is open here. Call within a tokio runtime that has I/O enabled.
     pub(super) fn of(port: BorrowedFd<'_>) -> Self {
         let link = format!("/proc/self/fd/{}", port.as_raw_fd());
-        let watch = || -> io::Result<(Descriptor, PathBuf)> {
-            let events = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
+        let watch = || -> io::Result<(FileWatch, PathBuf)> {
             // By the descriptor, so that it is this very device whatever its name is by now.
-            inotify::add_watch(&events, link.as_str(), WatchFlags::OPEN)?;
-            Ok((Descriptor::new(events, Interest::READABLE)?, fs::read_link(&link)?))
+            Ok((FileWatch::of(Path::new(&link), WatchFlags::OPEN)?, fs::read_link(&link)?))
         };
         match watch() {
             Ok((events, port)) => Self { events: Some(events), opened: false, port, told: None },
@@ -59,11 +53,10 @@ impl Sharing {
     /// Looks whether another process has opened the port, and registers the caller's waker for
     /// that: the bytes that the other program reads wake no reader here.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) {
-        let mut room = [0; ROOM];
         while let Some(events) = &self.events {
-            match events.poll_read(cx, &mut room) {
-                Poll::Ready(Ok(count)) if count > 0 => self.opened = true,
-                Poll::Ready(_) => self.events = None,
+            match events.poll(cx) {
+                Poll::Ready(Ok(())) => self.opened = true,
+                Poll::Ready(Err(_)) => self.events = None,
                 Poll::Pending => return,
             }
         }

@@ -40,6 +40,11 @@ static HINTS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::builder().syntax(ascii).build(hints).ok()
 });
 
+/// Compiles ahead of a search what finds nothing in most logs.
+pub(super) fn prepare() {
+    LazyLock::force(&HINTS);
+}
+
 /// Returns the first line of the last run within a range of a log that did not end.
 pub(super) fn begun_run(
     log: &File,

@@ -17,7 +17,7 @@ use tokio::task::spawn_blocking;
 use super::after_end::{captured_at, captured_behind, cut_headline, is_doubtful, suspicious_line};
 use super::awaited_line::{AwaitedLine, distinct_pattern};
 use super::begins_again::{BootOutput, EndOf};
-use super::begun_runs::begun_run;
+use super::begun_runs::{self, begun_run};
 use super::drain::{complete_line, shows_line};
 use super::error::AttemptError;
 use super::failed_results::{
@@ -26,7 +26,7 @@ use super::failed_results::{
 use super::rejected_text::rejected_text;
 use super::result_like::result_like;
 use super::unaccounted::UnaccountedSearch;
-use crate::console::{FaultReasons, LogError, PatternSet, is_suspicious};
+use crate::console::{FaultReasons, LogError, PatternSet, is_suspicious, prepare_search};
 use crate::judge::{
     BootSign, ByteRange, DoubtfulText, Incident, IncidentKind, Observation, OutputBehind,
 };
@@ -36,6 +36,12 @@ use crate::store::{UNACCOUNTED_FILE, UnaccountedKind, UnaccountedOutput};
 /// How far apart lines of two consoles have to be captured for their order to be that in which the target
 /// printed them, in nanoseconds: a busy host reads one console before another.
 const UNORDERED_NS: u64 = 100_000_000;
+
+/// Compiles ahead of it what a search takes where it finds nothing.
+pub(super) fn prepare() {
+    prepare_search();
+    begun_runs::prepare();
+}
 
 /// One console of an attempt.
 pub(super) struct SearchedConsole {

@@ -17,6 +17,7 @@ use jig_model::result::TestReport;
 use jig_model::rig_file::Place;
 use jig_model::{Cause, ConsoleName, Fault, RunEvent, Verdict, VerdictKind, chain};
 use tokio::sync::watch;
+use tokio::task::spawn_blocking;
 
 use super::abort_condition::QUIET;
 use super::actions::{Actions, last_off, lied};
@@ -31,7 +32,7 @@ use super::error::AttemptError;
 use super::facts::{BoardFacts, Observed};
 use super::garbage::GLITCH;
 use super::log_search::{
-    EarlierEnd, LogSearch, SearchedConsole, complete_lines, most_like_a_result,
+    EarlierEnd, LogSearch, SearchedConsole, complete_lines, most_like_a_result, prepare,
 };
 use super::post_mortem::{Examination, image_of};
 use super::watcher::{ResultsReader, WatcherResult};
@@ -281,6 +282,8 @@ async fn make(
     let mut failure = outcome.failure;
     if outcome.state == State::WorkflowCompleted {
         let cancelled = || ActionFailure::new(Cause::Cancelled, "a stop was requested");
+        // A search that comes earlier waits for what it needs.
+        drop(spawn_blocking(prepare));
         let settled = tokio::select! {
             biased;
             never = pulse(board) => match never {},

@@ -48,6 +48,9 @@ const DENIALS: &str = "\
     not no never cannot without neither nor none non isn't wasn't aren't weren't hasn't haven't \
     didn't doesn't don't couldn't can't won't isnt didnt hardly";
 
+/// Words that do so directly in front.
+const MISSING: &str = "missing lost";
+
 /// Words in front of `to` that deny what follows.
 const REFUSALS: &str = "failed fails unable refused refuses";
 
@@ -75,7 +78,9 @@ const RESTRICTIONS: &str = "\
     except, excepting, excluding, excl, apart from, aside from, other than, save for, but, \
     however, unless, so far, partially, partly, in part, only, with exception, with exceptions, \
     with the exception, with one exception, not yet, not really, not quite, not fully, not all, \
-    timed out, see failures, see errors";
+    timed out, see failures, see errors, was not, was lost, were not, did not, not reached, not seen, not \
+    received, never came, never reached, was never, prematurely, too early, abnormally, \
+    unexpectedly, with unexpected, unsuccessfully, missing, by timeout";
 
 /// Words that take a good verdict back where nothing but a reason stands behind them.
 const FAILED: &str = "failed failure timeout aborted crashed";
@@ -93,7 +98,8 @@ const REASONS: &str = "at after with on because due by in to";
 
 /// Words between a denial and the text.
 const FILLERS: &str = "\
-    yet all of the a an any been became become becomes got fully quite be being is are was were every each have has had";
+    yet all of the a an any been became become becomes got fully quite be being is are was were every each have has had \
+    see get reach receive read find match";
 
 /// Most of these.
 const MOST_FILLERS: usize = 4;
@@ -102,6 +108,10 @@ const MOST_FILLERS: usize = 4;
 const UNWANTED: &str = "\
     warning warnings problem problems issue issues leak leaks alarm alarms loss retry retries \
     timeout timeouts mismatch mismatches";
+
+/// Names of how many passed, and of how many there were.
+const PASSED: &str = "pass passed ok good success successful";
+const RUN: &str = "run ran executed total tests cases checks";
 
 /// Names of a code: of zero where all is well.
 const CODES: &str = "rc ret retval rval err errno exit returned return returns";
@@ -120,7 +130,8 @@ const NEGATIVE: &str = "no false nope never not nok ko ng";
 
 /// Values that do so where no zero counts them: `ready: failed`, but not `passed: 3, failed: 0`.
 const BAD_VALUES: &str = "\
-    fail failed failure error n none pending waiting unknown down missing aborted timeout nack";
+    fail failed failure error n none pending waiting unknown down missing aborted timeout nack red bad \
+    wrong broken incomplete";
 
 /// Tells why a text proves nothing, by what stands `before` and `behind` it in its line.
 ///
@@ -155,7 +166,10 @@ pub(crate) fn awaited_doubt(
     if failure || spoken.iter().any(unwanted) {
         return None;
     }
-    if is_denied(before, &spoken, behind) || good && is_unreal(before, &spoken) {
+    // `waiting for "|ready|"`
+    let front = before.trim_end_matches(['"', '\'', '`', '[', '<']);
+    if is_denied(front, &spoken, behind) || good && (is_unreal(front, &spoken) || is_missing(front))
+    {
         return Some(AwaitedDoubt::Denied);
     }
     if last.is_some_and(|last| is_good(last) && is_restricted(last, behind)) {
@@ -236,6 +250,22 @@ fn is_denied(before: &str, text: &[Word<'_>], behind: &str) -> bool {
         gap = word.before;
     }
     false
+}
+
+/// `missing: |ready|`, `gave up: |ready|`, `waiting for: |ready|`.
+fn is_missing(before: &str) -> bool {
+    let front = before.trim_ascii_end().trim_end_matches(':').trim_ascii_end();
+    let said = words(front);
+    let last: Vec<&str> = said.iter().rev().take(2).map(|word| word.text.as_str()).collect();
+    let asked = front.len() < before.trim_ascii_end().len();
+    match last.as_slice() {
+        [last, ..] if listed(MISSING, last) => true,
+        [last, first, ..] => {
+            let phrase = format!("{first} {last}");
+            asked && phrases(AWAITED).any(|awaited| awaited == phrase) || phrase == "gave up"
+        }
+        _ => false,
+    }
 }
 
 /// `expected |exit code 0|, got 5`, but not `as expected: |ready|`.
@@ -388,8 +418,9 @@ fn takes_back(last: &Word<'_>, next: &[Word<'_>]) -> bool {
     let Some(value) = next.first() else { return false };
     let joint = [last.after, value.before].concat();
     let joint = joint.trim_ascii();
-    let asked =
-        !joint.is_empty() && joint.bytes().all(|b| matches!(b, b':' | b'=' | b'?' | b' ' | b'"'));
+    let is_asked =
+        |joint: &str| joint.bytes().all(|b| matches!(b, b':' | b'=' | b'?' | b' ' | b'"'));
+    let asked = !joint.is_empty() && is_asked(joint);
     let zero = value.text == "0" && !value.after.starts_with('.');
     // `ready: 0 errors`
     let counted = matches!(value.text.as_str(), "0" | "no");
@@ -415,15 +446,26 @@ fn takes_back(last: &Word<'_>, next: &[Word<'_>]) -> bool {
     {
         return true;
     }
+    // `done: 2/3`, `done: 2/3 good`
     let part = || {
         let (some, all) = (number(value)?, number(next.get(1)?)?);
-        Some(matches!(next[1].before, "/" | " / ") && next.len() == 2 && some < all)
+        let ends = next.len() == 2 || next.len() == 3 && is_good(&next[2]);
+        Some(matches!(next[1].before, "/" | " / ") && ends && some < all)
     };
     let some_of = || {
         let (some, all) = (number(value)?, number(next.get(2)?)?);
         Some(next[1].text == "of" && some < all)
     };
-    if asked && (part().unwrap_or_default() || some_of().unwrap_or_default()) {
+    let ended = joint.is_empty() && listed("finished completed", &last.text);
+    if (asked || ended || joint == "(") && part().unwrap_or_default()
+        || asked && some_of().unwrap_or_default()
+        || passes_fewer(next)
+    {
+        return true;
+    }
+    // `done: -3`
+    let minus = joint.strip_suffix('-').is_some_and(|joint| !joint.is_empty() && is_asked(joint));
+    if minus && next.len() == 1 && number(value) > Some(0) {
         return true;
     }
     let plain = joint.bytes().all(|b| matches!(b, b':' | b',' | b';' | b'(' | b'-' | b' '));
@@ -447,6 +489,21 @@ fn takes_back(last: &Word<'_>, next: &[Word<'_>]) -> bool {
     let rest = next.get(1..).unwrap_or_default();
     let ends = || true;
     plain && code && rest.len() <= 3 && is_code_value(value, rest, behind, &ends)
+}
+
+/// `run 13, good 12`, `ok: 12 (13 run)`: two counts, and fewer have passed than were run.
+fn passes_fewer(next: &[Word<'_>]) -> bool {
+    let counts: Vec<usize> = (0..next.len()).filter(|&at| number(&next[at]).is_some()).collect();
+    let &[first, second] = counts.as_slice() else { return false };
+    let beside = |at: usize, list: &str| {
+        let near = [at.checked_sub(1), Some(at + 1)].into_iter().flatten();
+        let mut near = near.filter_map(|at| next.get(at));
+        near.any(|word| listed(list, &word.text))
+    };
+    let fewer = |passed: usize, run: usize| {
+        beside(passed, PASSED) && beside(run, RUN) && number(&next[passed]) < number(&next[run])
+    };
+    next.len() == 4 && (fewer(first, second) || fewer(second, first))
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use super::{
 /// Text without which no line tells of a failed result or of a crash. Text in another form is looked
 /// at too, because its letters are not found by a search of bytes: UTF-16, overstrike, full-width
 /// letters.
-static CANDIDATE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+pub(super) static CANDIDATE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let bytes = syntax::Config::new().utf8(false);
     let parts = [
         failed_result::HINTS,

@@ -3,7 +3,9 @@
 //! # Design
 //! One task owns the transport, so reads and writes need no lock and no other reader can take
 //! bytes. It takes all bytes available at one wake-up as one chunk, stamps it, and hands it to a
-//! disk thread. It stops reading only when 16 MiB are queued for the disk, because some emulated
+//! disk thread. While chunk follows chunk without a pause it lets a millisecond of output gather
+//! ([`ReadPace`]): an emulator that wakes a reader with each byte prints a third as fast. It stops
+//! reading only when 16 MiB are queued for the disk, because some emulated
 //! machines freeze while their output is not read, and real ports overrun. Beyond that limit it
 //! stops, because lost bytes would be worse than a delayed target. After a storage *error* it reads
 //! on, and counts the bytes as lost.
@@ -27,6 +29,7 @@ use super::disk::{self, LogState};
 use super::handle::{CONTROLS, ConsoleError, ConsoleHandle, ConsoleRequest, WRITES, Write};
 use super::log::{GapReason, LogError, LogPaths, LogWriter};
 use super::queue::{CHUNK, ChunkQueue, QueueEntry, TransportEnd};
+use super::read_pace::ReadPace;
 
 /// Most bytes that a drain reads: more than any kernel buffers for a transport, so only a target
 /// that keeps printing reaches it.
@@ -89,6 +92,7 @@ impl Console {
             queue,
             clock,
             buf: vec![0; CHUNK],
+            pace: ReadPace::default(),
         };
         let task = tokio::spawn(actor.run());
         let handle =
@@ -157,6 +161,7 @@ struct ConsoleActor {
     queue: Arc<ChunkQueue>,
     clock: Arc<dyn ConsoleClock>,
     buf: Vec<u8>,
+    pace: ReadPace,
 }
 
 enum ActorStep {
@@ -194,7 +199,8 @@ impl ConsoleActor {
         }
         // Both, so that neither a flood nor a slow reader at the other end starves one.
         let wrote = self.poll_write(cx).is_ready();
-        if self.poll_read(cx).is_ready() || wrote {
+        let due = self.pace.poll_due(cx).is_ready();
+        if due && self.poll_read(cx).is_ready() || wrote {
             return Poll::Ready(ActorStep::Moved);
         }
         Poll::Pending
@@ -289,6 +295,7 @@ impl ConsoleActor {
         }
         if filled > 0 {
             self.queue.push(QueueEntry::Bytes(self.clock.stamp(), self.buf[..filled].to_vec()));
+            self.pace.took(filled);
         }
         let ended = end.is_some();
         if let Some(end) = end {

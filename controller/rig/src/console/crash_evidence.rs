@@ -41,7 +41,7 @@ pub(super) const HINTS: &str = r"(?:watchdog|wdt|iwdg|wwdg) (?:reset|timeout|exp
 /// Stems of which one stands in each line that looks like a crash.
 const STEMS: &str = r"<crit>|<emerg>|<alert>|<[012]>|\[c\] |crit|emerg|terminating|suspended|powering|dying|exiting|resetting|rebooting|restarting|memory error|hardware error|seriously|infinite|blown|fault|panic|assert|abort|exception|guru|oops|fatal|trap|crash|lockup|deadlock|smash|corrupt|trace|dump|unhandled|uncaught|sig(?:segv|abrt|bus|ill|fpe)|died|\bbug|error_handler|os_error|osrtxerror|unreach|unrecov|nullpointer|mesh error|overflow|underflow|canary|guard|bad pointer|violation|illegal ins|undefined ins|invalid opcode|bus error|(?:divide|division) by|out of memory|double free|watchdog|wdt|internal error|re(?:set|boot|start)(?:ting|ing)? (?:reason|cause|by|due|because)|runtime error|stack error|pointer deref|(?:unexpected|spurious) int|machine check|halt|killed|fail|\$[ts][0-9a-f]{2}";
 
-static STEM: LazyLock<Option<Regex>> = LazyLock::new(|| {
+pub(super) static STEM: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let ascii = syntax::Config::new().unicode(false).utf8(false).case_insensitive(true);
     Regex::builder()
         .configure(searched_once())
@@ -50,7 +50,7 @@ static STEM: LazyLock<Option<Regex>> = LazyLock::new(|| {
         .ok()
 });
 
-static EVIDENCE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+pub(super) static EVIDENCE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let ascii = syntax::Config::new().unicode(false).utf8(false).case_insensitive(true);
     Regex::builder().configure(searched_once()).syntax(ascii).build_many(PATTERNS).ok()
 });

@@ -64,7 +64,7 @@ const WANTS_ERROR: &[&str] = &[
 /// Words of a line that takes the error back.
 const EXCUSES: &str = "ok pass passed expected wanted ignored skipped todo known allowed simulated";
 
-static CODES: LazyLock<Option<Regex>> = LazyLock::new(|| {
+pub(super) static CODES: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let ascii = syntax::Config::new().unicode(false).utf8(false);
     let put = |text: String, (name, part): &(&str, &str)| text.replace(name, part);
     let patterns: Vec<String> =

@@ -75,8 +75,8 @@ const UNREAL: &str = "\
     if when would unless no not never without can could should may might simulated simulate \
     simulating test testing";
 
-static FALLBACKS: LazyLock<Option<Regex>> = LazyLock::new(|| compiled(PATTERNS));
-static VERSIONS: LazyLock<Option<Regex>> = LazyLock::new(|| compiled(PAIRS));
+pub(super) static FALLBACKS: LazyLock<Option<Regex>> = LazyLock::new(|| compiled(PATTERNS));
+pub(super) static VERSIONS: LazyLock<Option<Regex>> = LazyLock::new(|| compiled(PAIRS));
 
 fn compiled(patterns: &[&str]) -> Option<Regex> {
     let put = |text: String, (name, part): &(&str, &str)| text.replace(name, part);

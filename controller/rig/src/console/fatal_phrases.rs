@@ -57,6 +57,13 @@ const FATAL: &[&str] = &[
     "Modem has crashed",
     "Unhandled context fault: ",
     "lost async page write",
+    "HARDWARE PROTECTION shutdown",
+    "UNEXPECTED INCONSISTENCY; RUN fsck",
+    "in writable segment detected",
+    "tcache chunk detected",
+    "osRtxErrorStackOverflow",
+    "osRtxErrorClibSpace",
+    "has had a failure and has been stopped",
 ];
 
 /// What a test may log of an error that it caught: it counts behind the end of a report.
@@ -79,6 +86,13 @@ const LOGGED: &[&str] = &[
     "Shutdown due to ",
     "watchdog did not stop!",
     "Controller unresponsive",
+    "switch to read-only mode",
+    "Gave up waiting for ",
+    "Dropping to a shell",
+    "Mem alloc fail",
+    "Didn't find op for builtin opcode",
+    "Arena size is too small",
+    ": index too large",
 ];
 
 /// Tells whether a line has a phrase that no passing test prints.

@@ -72,7 +72,8 @@ const PATTERNS: &[&str] = &[
     // A shell, of a program that died or that is missing
     r"^(?:\S+: )?(?:line \d+: +\d+ )?(?:Segmentation fault|Bus error|Illegal instruction|Aborted)(?: \(core dumped\))?(?:  +\S.*)?$",
     r"^(?:\S+: )?(?:(?:line )?\d+: )?\.{1,2}/\S+: (?:not found|No such file or directory)$",
-    // prove, Perl's Test::More, unittest
+    // TAP beside reports in another format; prove, Perl's Test::More, unittest
+    r"^Bail out!(?: |$)",
     r" Dubious, test returned [1-9]",
     r"^# Looks like (?:your test exited with [1-9]|you failed [1-9]|you planned \d+ tests? but ran )",
     r"^# (?:No tests run!|Tests were run but no plan was declared and done_testing\(\) was not seen)",
@@ -131,6 +132,7 @@ const PATTERNS: &[&str] = &[
     r"^\w+(?:::\w+)+ : (?:assertion|error)$",
     r"^\d+\) NG \S+ \(\S+ \d+\) ",
     r"^\S+\.\w+ \d+: \w+: exp .+ was .+$",
+    r"^\S+\.\w+ \([\w./-]+\.\w+[ :]\d+\) exp .+ was .+$",
     r"^=check-me= FAILED\b",
     r"^WARNING - Suite (?:initialization|cleanup) failed for ",
     r#"^Completed "[^"]*": .*\b0*[1-9]\d* (?:failure|exception)s?\b"#,
@@ -151,8 +153,11 @@ const PATTERNS: &[&str] = &[
     r"^\[\w+\] TEST FAILED\.",
     r"^fail (?:0*[1-9]\d* of \d+$|\S+ +\(\d+\.\d+ seconds\)$)",
     r"^EXIT FAILURE: ",
+    r"^fail \(P=\d+ S=\d+ F=\d+ T=\d+\)",
     r"^TOTAL SIM ERROR *: *0*[1-9]",
     r"^\s*Crash: 0*[1-9]\d*$",
+    // U-Boot's unit tests
+    r"^\w+\(\): .+: Expected .+, got .+$",
     // badblocks, Linux' tests of flash, Thread-Metric, FreeRTOS demo
     r"\((?:0*[1-9]\d*/\d+/\d+|\d+/0*[1-9]\d*/\d+|\d+/\d+/0*[1-9]\d*) errors\)$",
     r"^mtd_\w+: error: ",
@@ -172,9 +177,9 @@ const PATTERNS: &[&str] = &[
 
 /// Text of which one stands in each line that a pattern matches, unless a word of results does.
 /// Such a line is rare, since looking at it costs a microsecond.
-pub(super) const HINTS: &str = r#"(?-i:# Looks like |# No tests |# Tests were run but|UNEXPECTED SUCC|!!!! |node down: |DATA RACE| data race\(s\)|XPASS|UNRESOLVED|KPASS|UNEXPECTEDPASS|INTERRUPT |Dubious, |Unexpected Pass: |# of un|TRY [0-9]+ |Synthesis: |ASSERT|CHECK\(|EXPECT\(|REQUIRE\(|VERIFY\(|Traceback|Sanitizer: |kmemleak: |Segmentation f|Illegal ins|\*\*\*(?:Exception|Not|Bad|Could)|output mismatch|leaked too much|UVM_FATAL|NO STATUS|SIG[A-Z]+ \[|LAVA_SIGNAL_TEST(?:CASE|RAISE)|: assertion|: exp |: [0-9]+ exception|, [0-9]+ exception|exceeded time limit|NO TESTS RAN|No tests |No test cases matched|Ran 0 tests|contains no tests|memory leaks!|eak\(s\) found|overrun detected|try faulted|NOT correct!|multiple suites|bailing|INSTRUMENTATION_STATUS_CODE: -|_HOTPLUG|err= ?[1-9]|!= RTEMS_|StillRunning\(\) returned |NG=[0-9])|exit status [1-9]|\./[^ :]*: no(?:t found| such)"#;
+pub(super) const HINTS: &str = r#"(?-i:Bail out!|# Looks like |# No tests |# Tests were run but|UNEXPECTED SUCC|!!!! |node down: |DATA RACE| data race\(s\)|XPASS|UNRESOLVED|KPASS|UNEXPECTEDPASS|INTERRUPT |Dubious, |Unexpected Pass: |# of un|TRY [0-9]+ |Synthesis: |ASSERT|CHECK\(|EXPECT\(|REQUIRE\(|VERIFY\(|Traceback|Sanitizer: |kmemleak: |Segmentation f|Illegal ins|\*\*\*(?:Exception|Not|Bad|Could)|output mismatch|leaked too much|UVM_FATAL|NO STATUS|SIG[A-Z]+ \[|LAVA_SIGNAL_TEST(?:CASE|RAISE)|: assertion|: exp |\) exp |, got |: [0-9]+ exception|, [0-9]+ exception|exceeded time limit|NO TESTS RAN|No tests |No test cases matched|Ran 0 tests|contains no tests|memory leaks!|eak\(s\) found|overrun detected|try faulted|NOT correct!|multiple suites|bailing|INSTRUMENTATION_STATUS_CODE: -|_HOTPLUG|err= ?[1-9]|!= RTEMS_|StillRunning\(\) returned |NG=[0-9])|exit status [1-9]|\./[^ :]*: no(?:t found| such)"#;
 
-static FAILURES: LazyLock<Option<Regex>> = LazyLock::new(|| {
+pub(super) static FAILURES: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let ascii = syntax::Config::new().unicode(false).utf8(false);
     Regex::builder().configure(searched_once()).syntax(ascii).build_many(PATTERNS).ok()
 });

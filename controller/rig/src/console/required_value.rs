@@ -78,7 +78,7 @@ enum Miss {
     Less,
 }
 
-static VALUES: LazyLock<Option<Regex>> = LazyLock::new(|| {
+pub(super) static VALUES: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let ascii = syntax::Config::new().unicode(false).utf8(false).case_insensitive(true);
     let put = |text: String, (name, part): &(&str, &str)| text.replace(name, part);
     let patterns: Vec<String> =

@@ -62,7 +62,7 @@ const PATTERNS: &[&str] = &[
 /// Text of which one stands in each such line, unless a word of results does.
 pub(super) const HINTS: &str = r#"no[ -]?go\b|invalid|abnormal|\bred[.!]?(?:[\r\n]|$)|accept|not met|missed|violated|regress|cancel|killed|skipping|never |(?-i:\.[FE][.FEsxSXI]*(?:[\r\n]|$)|[FE]\.[.FEsxSXI]*(?:[\r\n]|$))|" ?: ?false|\bP[=:] ?[0-9]+[ ,;/]+F[=:]|\bF[=:] ?[0-9]+[ ,;/]+P[=:]|[0-9] good, |tests? (?:could|can|did )|\bWRONG|incorrect|\bbad[.!]?[\r\n]|\bNG|\bNOK|not ok|(?:code|status)[:= ]+-?0*[1-9]|main(?:\(\))? return|test[^\r\n]* returned -|\btest_[a-z0-9_]+: expected |\brc ?= ?-?0*[1-9]|test (?:sequence|run|session|execution) (?:was )?interr|(?:test|bist)[^\r\n]*[:=] ?-?(?:0x)?0*[1-9a-f]|\b(?:result|tally|summary)s?[:= ]+[0-9]+ ?(?:/|of)"#;
 
-static FAILURES: LazyLock<Option<Regex>> = LazyLock::new(|| {
+pub(super) static FAILURES: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let ascii = syntax::Config::new().unicode(false).utf8(false).case_insensitive(true);
     Regex::builder().configure(searched_once()).syntax(ascii).build_many(PATTERNS).ok()
 });

@@ -65,7 +65,7 @@ const DENIALS: &str = "\
     threshold limit limits enabled disabled detection detector checker tracking ok pass passed skip \
     skipped";
 
-static ENDS: LazyLock<Option<Regex>> = LazyLock::new(|| compiled(FORMS, PARTS));
+pub(super) static ENDS: LazyLock<Option<Regex>> = LazyLock::new(|| compiled(FORMS, PARTS));
 
 /// Tells whether a text says that a runner of tests ended badly.
 pub(super) fn ends_runner_badly(text: &str) -> bool {

@@ -53,8 +53,8 @@ const ANYWHERE: &[&str] = &[
 /// Text of which one stands in each such line, unless a word of results does.
 pub(super) const HINTS: &str = r#"\bok ?[:=] ?[0-9]|\b(?:ok|result|verdict|outcome)"? ?[:=] ?"?(?:0(?:[^-.x0-9a-z/]|$)|false|no\b)|_ok ?[:=] ?(?:0|false|no)|skip/|/skip|\b(?:planned|wanted) ?[:=]|[0-9] (?:planned|wanted)\b|\bscore\b|inconclusive|interrupted|incomplete"#;
 
-static WHOLE_LINES: LazyLock<Option<Regex>> = LazyLock::new(|| compiled(WHOLE));
-static TEXTS: LazyLock<Option<Regex>> = LazyLock::new(|| compiled(ANYWHERE));
+pub(super) static WHOLE_LINES: LazyLock<Option<Regex>> = LazyLock::new(|| compiled(WHOLE));
+pub(super) static TEXTS: LazyLock<Option<Regex>> = LazyLock::new(|| compiled(ANYWHERE));
 
 fn compiled(patterns: &[&str]) -> Option<Regex> {
     let ascii = syntax::Config::new().unicode(false).utf8(false).case_insensitive(true);

@@ -69,7 +69,7 @@ const DENIALS: &str = "\
     never without unless if expected expecting wanted simulated injected known allowed optional \
     waiting wait until retry retrying skip skipped ignored";
 
-static FINDINGS: LazyLock<Option<Regex>> = LazyLock::new(|| compiled(FORMS, PARTS));
+pub(super) static FINDINGS: LazyLock<Option<Regex>> = LazyLock::new(|| compiled(FORMS, PARTS));
 
 /// Tells whether a text says that a test found something wrong.
 pub(super) fn finds_fault(text: &str) -> bool {

@@ -42,7 +42,7 @@ const PATTERNS: &[&str] = &[
 pub(super) const HINTS: &str =
     r"\bn\. ?i\. ?o\b|\bnio\b|defective|faulty|rejected|\ball_(?:tests_)?(?:ok|good)|[0-9] bad\b";
 
-static VERDICTS: LazyLock<Option<Regex>> = LazyLock::new(|| {
+pub(super) static VERDICTS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let ascii = syntax::Config::new().unicode(false).utf8(false);
     Regex::builder().configure(searched_once()).syntax(ascii).build_many(PATTERNS).ok()
 });

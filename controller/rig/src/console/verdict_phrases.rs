@@ -128,9 +128,9 @@ const GOES_ON: &str = "\
 /// Words of a line that tells of a wanted failure, where no pair of values is told of.
 const WANTED: &str = "expected expects expect";
 
-static ANYWHERE: LazyLock<Option<Regex>> = LazyLock::new(|| compiled(PHRASES));
-static LINES: LazyLock<Option<Regex>> = LazyLock::new(|| compiled(WHOLE));
-static VALUES: LazyLock<Option<Regex>> =
+pub(super) static ANYWHERE: LazyLock<Option<Regex>> = LazyLock::new(|| compiled(PHRASES));
+pub(super) static LINES: LazyLock<Option<Regex>> = LazyLock::new(|| compiled(WHOLE));
+pub(super) static VALUES: LazyLock<Option<Regex>> =
     LazyLock::new(|| compiled(&[PAIRS, FAILED_PAIRS].concat()));
 
 fn phrase(phrase: &&str) -> String {

@@ -110,9 +110,11 @@ fn tells_error(text: &str) -> bool {
         let counts = || words.clone().filter(|word| !word.is_empty());
         match word {
             "error" | "failed" | "failure" => {
-                return !text.contains("expected") && !matches!(last, "no" | "nothing" | "0");
+                return !is_wanted(&text) && !matches!(last, "no" | "nothing" | "0");
             }
-            "errors" if counts().next().is_some_and(|w| super::scan::number(w).is_some()) => {
+            "errors" | "nerrors"
+                if counts().next().is_some_and(|w| super::scan::number(w).is_some()) =>
+            {
                 return counts().any(|word| super::scan::number(word).is_some_and(|n| n > 0));
             }
             _ => {}
@@ -120,6 +122,12 @@ fn tells_error(text: &str) -> bool {
         last = word;
     }
     false
+}
+
+/// Tells whether an error was wanted. The value of `expected 0` and `expected argc=5` was not seen.
+fn is_wanted(text: &str) -> bool {
+    let wanted = ["as expected", "expected error", "expected fail", "is expected", "was expected"];
+    wanted.iter().any(|phrase| text.contains(phrase)) || text.ends_with("(expected)")
 }
 
 #[cfg(test)]
@@ -138,6 +146,11 @@ mod tests {
             ("sigprocmask_test: errno 0", false),
             ("nothing failed here", false),
             ("robust_test: lock failed as expected", false),
+            ("signest_test: error (expected)", false),
+            ("sem_test: ERROR thread 3 semaphore count is -1, expected 0", true),
+            ("user_main: Error expected argc=5 got argc=4", true),
+            ("sender_thread: returning nerrors=2", true),
+            ("receiver_thread: returning nerrors=0", false),
         ] {
             assert_eq!(tells_error(text), is_error, "{text}");
         }
