@@ -150,7 +150,7 @@ fn a_program_that_asks_on_the_terminal_finds_none() {
 }
 
 /// Tells whether a program is installed; says so if not.
-fn is_installed(program: &str) -> bool {
+pub(crate) fn is_installed(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap();
     let found = std::env::split_paths(&path).any(|folder| folder.join(program).exists());
     if !found {
