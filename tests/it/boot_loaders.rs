@@ -94,7 +94,7 @@ impl BootLoader for Stk500 {
     fn answer(&mut self, said: &[u8]) -> Option<(usize, Vec<u8>)> {
         const END: u8 = 0x20;
         let word =
-            |at: usize| Some(usize::from(*said.get(at)?) << 8 | usize::from(*said.get(at + 1)?));
+            |at: usize| Some((usize::from(*said.get(at)?) << 8) | usize::from(*said.get(at + 1)?));
         let command = *said.first()?;
         let length = match command {
             b'A' => 1,
@@ -115,7 +115,7 @@ impl BootLoader for Stk500 {
             // Version of the boot loader, and whatever else is asked for.
             b'A' => vec![if args[0] == 0x81 { 8 } else { 3 }],
             b'U' => {
-                self.at = 2 * (usize::from(args[1]) << 8 | usize::from(args[0]));
+                self.at = 2 * ((usize::from(args[1]) << 8) | usize::from(args[0]));
                 vec![]
             }
             b'V' => vec![0],
@@ -143,7 +143,7 @@ struct Avr109 {
 impl BootLoader for Avr109 {
     fn answer(&mut self, said: &[u8]) -> Option<(usize, Vec<u8>)> {
         let byte = |at: usize| said.get(at).copied().map(usize::from);
-        let size = || Some(byte(1)? << 8 | byte(2)?);
+        let size = || Some((byte(1)? << 8) | byte(2)?);
         let command = *said.first()?;
         let length = match command {
             b'A' => 3,

@@ -106,7 +106,12 @@ fn a_port_where_no_boot_loader_answers_and_one_that_others_hold_are_told_apart()
     };
     flash(&format!("{{ preset = \"bossac\", {port} }}"))
         .says(75, &["bossac: no boot loader answers on the port", "press RESET twice"]);
-    // What PyPI alone has is tried where it is installed.
+    // What no package of Debian has is tried where it is installed.
+    if is_installed("espflash") {
+        rig(&workshop, "", "{ preset = \"espflash\", port = \"/dev/ttyJig9\" }", "");
+        let absent = workshop.run(["flash", "-b", "bare", &image]);
+        absent.says(75, &["espflash: the serial port is not there", "jig discover"]);
+    }
     if !is_installed("esptool") {
         return;
     }
