@@ -14,9 +14,9 @@ pub(crate) use jig_model::chain;
 use jig_model::command::Refusal;
 use jig_model::rig_file::MissingPart;
 use jig_model::{Fault, Problems};
+use jig_rig::console::escape;
 
 pub(crate) use self::of_lab::names;
-use crate::render::one_line;
 
 /// A command's failure: who is to blame, what happened, what to do next.
 #[derive(Debug)]
@@ -63,7 +63,7 @@ impl Failure {
     /// Builds a failure of a new file that was not written; `other` says what to do where there is one of
     /// that name.
     pub(crate) fn of_new_file(path: &Path, error: &io::Error, other: &str) -> Self {
-        let shown = one_line(&path.display().to_string());
+        let shown = on_one_line(&path.display().to_string());
         match error.kind() {
             io::ErrorKind::AlreadyExists => {
                 Self::new(Fault::Usage, format!("{shown} is there already")).help(other)
@@ -96,12 +96,16 @@ impl Failure {
     }
 }
 
+fn on_one_line(text: &str) -> String {
+    escape(text.as_bytes()).replace('\n', "\\n")
+}
+
 /// Writes a text as one word of a shell's line, for commands to paste.
 pub(crate) fn shell_word(text: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "/._-+=:@%,".contains(c);
     match !text.is_empty() && text.chars().all(plain) {
         true => text.to_owned(),
-        false => format!("'{}'", one_line(text).replace('\'', "'\\''")),
+        false => format!("'{}'", on_one_line(text).replace('\'', "'\\''")),
     }
 }
 

@@ -263,9 +263,9 @@ fn a_known_flasher_is_believed_by_what_it_says_and_what_runs() {
     let run = ["run", "-b", "bare", &binary];
     workshop.run(run).says(2, &[wrong, "preset esptool takes binaries"]);
     assert_eq!(workshop.run_dirs().len(), runs, "no run began");
-    let flash = ["flash", "-b", "bare", &image];
-    workshop
-        .run(flash)
+    let mut jig = workshop.jig(["flash", "-b", "bare", &image]);
+    ran(jig.env("PATH", "/nonexistent"))
+        .unwrap()
         .says(75, &["espflash: it is not installed", "cargo install --locked espflash"]);
 }
 

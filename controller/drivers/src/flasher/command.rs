@@ -16,7 +16,7 @@ use jig_model::profile::{Deploy, DeployPart, FlashCommand};
 use jig_model::protocol::{
     BindContext, BoxFuture, DriverError, Flasher, PartFactory, ProcessLedger, Protocols, SharedSink,
 };
-use jig_model::rig_file::{CaptureClient, Place};
+use jig_model::rig_file::CaptureClient;
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::unistd::AccessFlags;
@@ -28,7 +28,7 @@ use super::arguments::{FlasherFill, arguments};
 use super::error::{FlasherError, LastWords, PortFault};
 use super::made::make_files;
 use super::output::{FlasherOutput, OutputJudge};
-use super::touch::{boot_loader_port, host_roots};
+use super::touch::{boot_loader_port, host_roots, kept_port};
 use super::volume::VolumeFlasher;
 use crate::discover::Roots;
 use crate::process::{Ending, ManagedProcess, SpawnError, SpawnRequest};
@@ -78,13 +78,6 @@ impl PartFactory for CommandFlasherFactory {
         }
         Ok(built)
     }
-}
-
-/// Returns the port that a flasher is told, and the capture service that may hold it as a console
-/// of the place.
-pub(super) fn kept_port(place: &Place) -> Option<(CaptureClient, String)> {
-    let client = place.consoles.iter().find_map(|console| console.capture.clone())?;
-    Some((client, place.flasher_port()?.to_owned()))
 }
 
 impl CommandFlasher {

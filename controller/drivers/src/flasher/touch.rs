@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 
 use jig_model::Cause;
 use jig_model::protocol::LineControl;
+use jig_model::rig_file::{CaptureClient, Place};
 use nix::unistd::{AccessFlags, access};
 use tokio::task::spawn_blocking;
 use tokio_serial::Parity;
@@ -89,6 +90,13 @@ fn hint(error: &TtyError) -> &'static str {
         }
         _ => "",
     }
+}
+
+/// Returns the port that a flasher is told, and the capture service that may hold it as a console
+/// of the place.
+pub(super) fn kept_port(place: &Place) -> Option<(CaptureClient, String)> {
+    let client = place.consoles.iter().find_map(|console| console.capture.clone())?;
+    Some((client, place.flasher_port()?.to_owned()))
 }
 
 /// Returns where this host shows its devices.

@@ -24,9 +24,8 @@ use jig_model::protocol::{BindContext, BoxFuture, DriverError, Flasher, SharedSi
 use jig_model::rig_file::CaptureClient;
 use nix::fcntl::OFlag;
 
-use super::command::kept_port;
 use super::made::{NotMade, read_image};
-use super::touch::{TouchError, touch};
+use super::touch::{TouchError, kept_port, touch};
 use crate::serial::capture_service::{CaptureServiceError, release_port};
 
 /// Where a probe says why it has refused an image.
