@@ -6,11 +6,15 @@ mod of_lab;
 mod of_lease;
 mod of_probe;
 
+use std::io;
+use std::path::Path;
+
 use clap::error::ErrorKind;
 pub(crate) use jig_model::chain;
 use jig_model::command::Refusal;
 use jig_model::rig_file::MissingPart;
 use jig_model::{Fault, Problems};
+use jig_rig::console::escape;
 
 pub(crate) use self::of_lab::names;
 
@@ -56,6 +60,24 @@ impl Failure {
         Self::new(Fault::Usage, message).help(help.trim())
     }
 
+    /// Builds a failure of a new file that was not written; `other` says what to do where there is one of
+    /// that name.
+    pub(crate) fn of_new_file(path: &Path, error: &io::Error, other: &str) -> Self {
+        let shown = on_one_line(&path.display().to_string());
+        match error.kind() {
+            io::ErrorKind::AlreadyExists => {
+                Self::new(Fault::Usage, format!("{shown} is there already")).help(other)
+            }
+            io::ErrorKind::NotFound => {
+                let folder = path.parent().unwrap_or(Path::new(".")).display().to_string();
+                Self::new(Fault::Usage, format!("there is no folder for {shown}"))
+                    .help(format!("create the folder first: mkdir -p {}", shell_word(&folder)))
+            }
+            _ => Self::new(Fault::Lab, format!("could not write {shown}: {}", chain(error)))
+                .help("choose a file in a folder that this user may write to"),
+        }
+    }
+
     /// Builds a failure of a part that a place lacks.
     pub(crate) fn missing(missing: MissingPart) -> Self {
         let words = missing.to_string();
@@ -71,6 +93,19 @@ impl Failure {
     /// Returns the exit code.
     pub(crate) fn exit_code(&self) -> u8 {
         jig_model::exit::of_fault(self.fault)
+    }
+}
+
+fn on_one_line(text: &str) -> String {
+    escape(text.as_bytes()).replace('\n', "\\n")
+}
+
+/// Writes a text as one word of a shell's line, for commands to paste.
+pub(crate) fn shell_word(text: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "/._-+=:@%,".contains(c);
+    match !text.is_empty() && text.chars().all(plain) {
+        true => text.to_owned(),
+        false => format!("'{}'", on_one_line(text).replace('\'', "'\\''")),
     }
 }
 

@@ -1,10 +1,12 @@
 //! Mass-storage volumes that are file systems: images on loop devices, mounted in a mount namespace of the
 //! test's own, with a thread in place of the boot loader or the probe behind the volume.
 //!
-//! Takes root, because only root mounts a loop device. Where the kernel has no FAT, ext2 is mounted in its
-//! place, and the test says so: loss, return, a remount and a full disk come from the kernel there, too.
+//! Takes root, because only root mounts a loop device. Where the kernel has no FAT, `fusefat` serves it from
+//! user space; where that is not installed, and for a full volume, which it does not report as such, ext2 is
+//! mounted in its place, and the test says so.
 
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -13,17 +15,20 @@ use std::sync::LazyLock;
 use nix::unistd::geteuid;
 
 use crate::board::KIND;
+use crate::flashers::is_installed;
 use crate::full_disk::fill;
 use crate::manifest::elf;
-use crate::workshop::{Ran, Started, Workshop, ran, tied, until};
+use crate::workshop::{Ran, Started, Workshop, name_of, ran, tied, until};
 
 /// Label of the volume, and name of the folder that a desktop mounts it at.
 const LABEL: &str = "MICROBIT";
 
 /// What a volume is formatted with.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 enum Format {
     Fat,
+    /// FAT, by a file system in user space.
+    FuseFat,
     Ext2,
 }
 
@@ -32,11 +37,11 @@ impl Format {
     fn make(self, image: &Path) -> Result<(), String> {
         let _ = fs::remove_file(image);
         let mut make = match self {
-            Self::Fat => Command::new("mkfs.vfat"),
+            Self::Fat | Self::FuseFat => Command::new("mkfs.vfat"),
             Self::Ext2 => Command::new("mke2fs"),
         };
         match self {
-            Self::Fat => make.args(["-n", LABEL, "-C"]).arg(image).arg("4096"),
+            Self::Fat | Self::FuseFat => make.args(["-n", LABEL, "-C"]).arg(image).arg("4096"),
             Self::Ext2 => {
                 make.args(["-q", "-t", "ext2", "-m", "0", "-L", LABEL]).arg(image).arg("4M")
             }
@@ -46,30 +51,55 @@ impl Format {
 
     /// Returns what this host can mount, and says what was not tried for that.
     fn of_this_host() -> Option<Self> {
-        static FORMAT: LazyLock<Option<Format>> = LazyLock::new(|| {
-            if !geteuid().is_root() {
-                eprintln!("no volume was mounted: only root mounts a loop device");
-                return None;
-            }
-            let trial = |format: Format| {
-                let workshop = Workshop::new();
-                let host = Host::new(&workshop);
-                let volume = host.volume("trial", format)?;
-                volume.mount()?;
-                volume.unmount()
-            };
-            let Err(fat) = trial(Format::Fat) else { return Some(Format::Fat) };
-            eprintln!("no FAT was mounted, ext2 was in its place: {fat}");
-            let Err(ext2) = trial(Format::Ext2) else { return Some(Format::Ext2) };
-            eprintln!("no volume was mounted: {ext2}");
-            None
-        });
+        static FORMAT: LazyLock<Option<Format>> =
+            LazyLock::new(|| Format::first_of(&[Format::Fat, Format::FuseFat, Format::Ext2]));
         *FORMAT
+    }
+
+    /// The same, of those that say that they are full: `fusefat` says that the operation is not permitted.
+    fn that_tells_when_full() -> Option<Self> {
+        Self::first_of(&[Self::Fat, Self::Ext2])
+    }
+
+    fn first_of(formats: &[Self]) -> Option<Self> {
+        if !geteuid().is_root() {
+            eprintln!("no volume was mounted: only root mounts a loop device");
+            return None;
+        }
+        formats.iter().copied().find(|&format| {
+            let workshop = Workshop::new();
+            let host = Host::new(&workshop);
+            let volume = host.volume("trial", format);
+            let tried = volume.and_then(|volume| volume.mount().and_then(|()| volume.unmount()));
+            if let Err(why) = &tried {
+                eprintln!("no {format:?} was mounted: {why}");
+            }
+            tried.is_ok()
+        })
+    }
+
+    /// Returns the script that copies the contents of a folder to a volume: image, folder to mount it at,
+    /// folder with the contents.
+    fn copy(self) -> &'static str {
+        match self {
+            Self::Fat | Self::Ext2 => {
+                r#"mount -o loop "$1" "$2" && cp -r "$3/." "$2" && umount "$2""#
+            }
+            // It has ended once all of it is in the image.
+            Self::FuseFat => {
+                r#"fusefat -f -o rw+ "$1" "$2" & until mountpoint -q "$2"; do kill -0 $! || exit 1; done
+                cp -r "$3/." "$2" && umount "$2" && wait"#
+            }
+        }
     }
 }
 
-/// Copies the contents of a folder to a volume: image, folder to mount it at, folder with the contents.
-const COPY: &str = r#"mount -o loop "$1" "$2" && cp -r "$3/." "$2" && umount "$2""#;
+/// Holds a namespace, and serves volumes in it: an image, a folder and a name a line. What it has started
+/// ends with it.
+const HOLD: &str = r#": > namespace
+while read -r image point name; do
+    setpriv --pdeathsig KILL -- fusefat -f -o "rw+,fsname=/dev/$name" "$image" "$point" > fusefat.log 2>&1 &
+done"#;
 
 /// Runs a command to its end; what it says is the error.
 fn done(command: &mut Command) -> Result<(), String> {
@@ -89,15 +119,8 @@ struct Host<'w> {
 impl<'w> Host<'w> {
     fn new(workshop: &'w Workshop) -> Self {
         let mut holder = tied("unshare");
-        // It reads what never comes, and is there once it has said so.
-        holder.args([
-            "--mount",
-            "--propagation",
-            "private",
-            "sh",
-            "-c",
-            ": > namespace; read -r end",
-        ]);
+        // It is there once it has said so.
+        holder.args(["--mount", "--propagation", "private", "sh", "-c", HOLD]);
         let holder =
             holder.current_dir(workshop.path(".")).stdin(Stdio::piped()).stderr(Stdio::null());
         let mut holder = Started::of(holder);
@@ -121,6 +144,13 @@ impl<'w> Host<'w> {
 
     fn pid(&self) -> u32 {
         self.holder.id()
+    }
+
+    /// Tells the holder of the namespace what to serve.
+    fn holds(&self, line: &str) {
+        let mut stdin =
+            fs::OpenOptions::new().write(true).open(format!("/proc/{}/fd/0", self.pid())).unwrap();
+        writeln!(stdin, "{line}").unwrap();
     }
 
     fn runs(&self, line: &[&str]) -> Result<(), String> {
@@ -159,13 +189,46 @@ struct Volume<'h> {
 impl Volume<'_> {
     fn mount(&self) -> Result<(), String> {
         let (image, point) = (self.image.to_str().unwrap(), self.point.to_str().unwrap());
-        self.host.runs(&["mount", "-o", "loop", image, point])
+        if !matches!(self.format, Format::FuseFat) {
+            return self.host.runs(&["mount", "-o", "loop", image, point]);
+        }
+        if !is_installed("fusefat") {
+            return Err("fusefat is not installed".to_owned());
+        }
+        let log = self.host.workshop.path("fusefat.log");
+        let _ = fs::remove_file(&log);
+        // The name of the device that a desktop shows for such a volume.
+        self.host.holds(&format!("{image} {point} {}", name_of(&self.point)));
+        until("a volume or its end", || {
+            // Read first: what has spoken and is not there any more has ended.
+            let said = fs::read_to_string(&log).unwrap_or_default();
+            match (self.serving(), self.is_mounted()) {
+                (_, true) => Some(Ok(())),
+                (false, false) if !said.is_empty() => Some(Err(said)),
+                (_, false) => None,
+            }
+        })
+    }
+
+    fn is_mounted(&self) -> bool {
+        let mounts = fs::read_to_string(format!("/proc/{}/mountinfo", self.host.pid())).unwrap();
+        mounts.contains(&format!(" {} ", self.point.display()))
+    }
+
+    /// Tells whether a process serves it.
+    fn serving(&self) -> bool {
+        let image = self.image.to_str().unwrap();
+        let mut all = self.host.workshop.processes().into_iter();
+        all.any(|(_, line)| line.starts_with("fusefat ") && line.contains(image))
     }
 
     /// Unmounts it once no process reads it; its loop device goes with that.
     fn unmount(&self) -> Result<(), String> {
         let point = self.point.to_str().unwrap();
-        self.host.runs(&["umount", point])
+        self.host.runs(&["umount", point])?;
+        // What it has not written yet would come into the next volume.
+        until("the end of fusefat", || (!self.serving()).then_some(()));
+        Ok(())
     }
 
     /// Goes away, as often as it takes: a look may have a file open.
@@ -184,7 +247,7 @@ impl Volume<'_> {
         }
         // They are there when it is: they are copied where Jig sees no mount.
         let mut copy = tied("unshare");
-        copy.args(["--mount", "--propagation", "private", "sh", "-c", COPY, "sh"]);
+        copy.args(["--mount", "--propagation", "private", "sh", "-c", self.format.copy(), "sh"]);
         done(copy.arg(&self.image).arg(&self.point).arg(&contents)).unwrap();
         fs::remove_dir_all(&contents).unwrap();
         self.mount().unwrap();
@@ -194,7 +257,8 @@ impl Volume<'_> {
         let point = self.point.to_str().unwrap().to_owned();
         let how = format!("remount,{how}");
         // A file that is open for writing keeps it from becoming read-only.
-        until("a remount", || self.host.runs(&["mount", "-o", &how, &point]).ok());
+        // By the kernel alone: no helper of a file system is asked.
+        until("a remount", || self.host.runs(&["mount", "-i", "-o", &how, &point]).ok());
     }
 
     /// Returns the path by which this process sees a file of the volume.
@@ -287,7 +351,8 @@ fn a_volume_of_a_probe_goes_returns_refuses_and_turns_read_only() {
     });
     gone.says(75, &["took the image and did not come back within 4s", "by-label/MICROBIT"]);
     flash(&host, || ()).says(75, &["volume MICROBIT is not mounted after 4s"]);
-    // It comes back with the file that it was given: nothing was flashed.
+    // It comes back with the file that it was given: nothing was flashed. `fusefat` overwrites no file.
+    format.make(&volume.image).unwrap();
     volume.mount().unwrap();
     let kept = flash(&host, || {
         volume.taken();
@@ -298,7 +363,7 @@ fn a_volume_of_a_probe_goes_returns_refuses_and_turns_read_only() {
 }
 
 #[test]
-fn a_volume_of_a_boot_loader_goes_with_its_image_and_a_full_one_takes_none() {
+fn a_volume_of_a_boot_loader_goes_with_its_image() {
     let Some(format) = Format::of_this_host() else { return };
     let workshop = Workshop::new();
     let host = Host::new(&workshop);
@@ -315,8 +380,16 @@ fn a_volume_of_a_boot_loader_goes_with_its_image_and_a_full_one_takes_none() {
         volume.goes();
     })
     .says(0, &[]);
+}
+
+#[test]
+fn a_full_volume_takes_no_image() {
+    let Some(format) = Format::that_tells_when_full() else { return };
+    let workshop = Workshop::new();
+    let host = Host::new(&workshop);
+    let volume = host.volume("RPI-RP2", format).unwrap();
+    rig(&workshop, "{ volume = \"RPI-RP2\", family = 7 }");
     volume.mount().unwrap();
-    fs::remove_file(&image).unwrap();
     fill(&volume.file(""));
     let full = flash(&host, || ());
     full.says(75, &["JIG.UF2", "the image is larger than the volume"]);

@@ -106,7 +106,12 @@ fn a_port_where_no_boot_loader_answers_and_one_that_others_hold_are_told_apart()
     };
     flash(&format!("{{ preset = \"bossac\", {port} }}"))
         .says(75, &["bossac: no boot loader answers on the port", "press RESET twice"]);
-    // What PyPI alone has is tried where it is installed.
+    // What no package of Debian has is tried where it is installed.
+    if is_installed("espflash") {
+        rig(&workshop, "", "{ preset = \"espflash\", port = \"/dev/ttyJig9\" }", "");
+        let absent = workshop.run(["flash", "-b", "bare", &image]);
+        absent.says(75, &["espflash: the serial port is not there", "jig discover"]);
+    }
     if !is_installed("esptool") {
         return;
     }
@@ -150,7 +155,7 @@ fn a_program_that_asks_on_the_terminal_finds_none() {
 }
 
 /// Tells whether a program is installed; says so if not.
-fn is_installed(program: &str) -> bool {
+pub(crate) fn is_installed(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap();
     let found = std::env::split_paths(&path).any(|folder| folder.join(program).exists());
     if !found {
@@ -258,9 +263,9 @@ fn a_known_flasher_is_believed_by_what_it_says_and_what_runs() {
     let run = ["run", "-b", "bare", &binary];
     workshop.run(run).says(2, &[wrong, "preset esptool takes binaries"]);
     assert_eq!(workshop.run_dirs().len(), runs, "no run began");
-    let flash = ["flash", "-b", "bare", &image];
-    workshop
-        .run(flash)
+    let mut jig = workshop.jig(["flash", "-b", "bare", &image]);
+    ran(jig.env("PATH", "/nonexistent"))
+        .unwrap()
         .says(75, &["espflash: it is not installed", "cargo install --locked espflash"]);
 }
 

@@ -17,6 +17,7 @@ mod ask_beyond;
 mod ask_models;
 mod bad_input;
 mod board;
+mod boot_loaders;
 mod callers;
 mod capture_service;
 mod chip_verbs;

@@ -22,7 +22,7 @@ pub(crate) struct ProbeTarget {
 #[derive(Args)]
 struct RawProbeTarget {
     /// Place or board (see: jig boards), or a chip on a probe as chip:NAME; not needed with --chip
-    #[arg(short, long, value_name = "NAME", env = "JIG_BOARD", required_unless_present = "chip")]
+    #[arg(short, long, value_name = "NAME", env = "JIG_BOARD")]
     board: Option<PlaceName>,
     #[command(flatten)]
     probe: ProbeOptions,

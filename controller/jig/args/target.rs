@@ -48,7 +48,7 @@ impl TargetArgs {
 #[derive(Args)]
 struct RawTarget {
     /// Place or board (see: jig boards), or a chip on a probe as chip:NAME
-    #[arg(short, long, value_name = "NAME", env = "JIG_BOARD", required_unless_present = "chip")]
+    #[arg(short, long, value_name = "NAME", env = "JIG_BOARD")]
     board: Option<PlaceName>,
     /// Chip that is the board, on a probe of its own; no profile and no rig file is needed (see: jig
     /// chips)

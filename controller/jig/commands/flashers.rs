@@ -27,13 +27,15 @@ pub(crate) fn flashers(screen: &Screen, args: &FlashersArgs) -> Result<u8, Failu
         } else {
             screen.out(&list(presets).text(screen.out_paint()));
             screen.say("jig flashers NAME shows its options and its known failures");
+            screen.say(&format!("{VOLUMES}: flasher = {{ volume = \"LABEL\" }}"));
         }
         return Ok(exit::PASS);
     };
     let Some(preset) = presets.get(name) else {
         let shown: String = name.chars().take(40).collect();
         let failure = Failure::new(Fault::Usage, format!("there is no flasher {shown:?}"));
-        return Err(failure.help(did_you_mean(name, presets.names())));
+        let help = did_you_mean(name, presets.names());
+        return Err(failure.help(format!("{help} ({VOLUMES}: flasher = {{ volume = \"LABEL\" }})")));
     };
     if screen.json() {
         screen.out_json(&whole_json(preset));
@@ -42,6 +44,9 @@ pub(crate) fn flashers(screen: &Screen, args: &FlashersArgs) -> Result<u8, Failu
     }
     Ok(exit::PASS)
 }
+
+/// What needs no program.
+const VOLUMES: &str = "a volume that takes a copy, of UF2 or DAPLink, needs none";
 
 fn install(preset: &FlasherPreset) -> String {
     preset.install.command().unwrap_or_default()

@@ -32,7 +32,7 @@ impl From<CatalogueError> for Failure {
             CatalogueError::SharedPort(_) => {
                 failure.help("give each console a port of its own in the rig file")
             }
-            CatalogueError::UnknownPlace { unknown, rig_file: Some(file) } => {
+            CatalogueError::UnknownPlace { unknown, is_board: true, rig_file: Some(file) } => {
                 failure.help(format!(
                     "the board {} is known, but no place has that name: add a [[place]] to {}, or \
                      see `jig boards`",
@@ -40,8 +40,21 @@ impl From<CatalogueError> for Failure {
                     escape(file.display().to_string().as_bytes())
                 ))
             }
-            CatalogueError::UnknownPlace { unknown, rig_file: None } => {
-                failure.help(with_list(&unknown.help))
+            // A board that can be emulated is a place where there is no rig file.
+            CatalogueError::UnknownPlace { unknown, is_board: true, rig_file: None } => failure
+                .help(format!(
+                    "the board {} is known and is not emulated, so it needs a place in a rig file: \
+                     `jig discover -o rig.toml` writes one of what is attached",
+                    unknown.name
+                )),
+            CatalogueError::UnknownPlace { unknown, is_board: false, rig_file } => {
+                let help = with_list(&unknown.help);
+                failure.help(match rig_file {
+                    Some(_) => help,
+                    None => format!(
+                        "{help}; there is no rig file yet (`jig discover -o rig.toml` writes one)"
+                    ),
+                })
             }
             CatalogueError::UnknownChip(unknown) => failure.help(unknown.help()),
             CatalogueError::NoProbe => failure.help("attach one, then see: jig probes, jig doctor"),
@@ -398,12 +411,18 @@ mod tests {
     fn an_unknown_place_tells_where_all_are_listed() {
         let unknown =
             UnknownPlace { name: "microbit".to_owned(), help: "did you mean `x`?".into() };
-        let error = CatalogueError::UnknownPlace { unknown: unknown.clone(), rig_file: None };
-        let failure = Failure::from(error);
+        let told = |is_board, rig_file: Option<&str>| {
+            let (unknown, rig_file) = (unknown.clone(), rig_file.map(Into::into));
+            Failure::from(CatalogueError::UnknownPlace { unknown, is_board, rig_file })
+        };
+        let failure = told(false, Some("rig.toml"));
         assert_eq!(failure.exit_code(), 2);
         assert_eq!(failure.help.unwrap(), "did you mean `x`? `jig boards` lists them");
-        let rig_file = Some("rig.toml".into());
-        let help = Failure::from(CatalogueError::UnknownPlace { unknown, rig_file }).help.unwrap();
+        for is_board in [false, true] {
+            let help = told(is_board, None).help.unwrap();
+            assert!(help.contains("jig discover -o rig.toml"), "{help}");
+        }
+        let help = told(true, Some("rig.toml")).help.unwrap();
         assert!(help.contains("no place has that name: add a [[place]] to rig.toml"), "{help}");
     }
 

@@ -147,8 +147,8 @@ impl Catalogue {
                         .to_owned();
             }
             let is_board = self.profiles.keys().any(|board| board.as_str() == name.as_str());
-            let rig_file = self.rig_files.first().filter(|_| is_board).cloned();
-            CatalogueError::UnknownPlace { unknown, rig_file }
+            let rig_file = self.rig_files.first().cloned();
+            CatalogueError::UnknownPlace { unknown, is_board, rig_file }
         })?;
         let resolve = |path: &Path| std::fs::canonicalize(path).ok();
         devices::unshared(place, self.rig.places.iter(), &resolve)

@@ -16,7 +16,7 @@ use jig_model::profile::{Deploy, DeployPart, FlashCommand};
 use jig_model::protocol::{
     BindContext, BoxFuture, DriverError, Flasher, PartFactory, ProcessLedger, Protocols, SharedSink,
 };
-use jig_model::rig_file::{CaptureClient, Place};
+use jig_model::rig_file::CaptureClient;
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::unistd::AccessFlags;
@@ -28,7 +28,9 @@ use super::arguments::{FlasherFill, arguments};
 use super::error::{FlasherError, LastWords, PortFault};
 use super::made::make_files;
 use super::output::{FlasherOutput, OutputJudge};
+use super::touch::{boot_loader_port, host_roots, kept_port};
 use super::volume::VolumeFlasher;
+use crate::discover::Roots;
 use crate::process::{Ending, ManagedProcess, SpawnError, SpawnRequest};
 use crate::serial::capture_service::release_port;
 
@@ -53,6 +55,8 @@ pub struct CommandFlasher {
     ledger: Arc<dyn ProcessLedger>,
     /// The capture service that may hold the port that the program opens, and that port.
     kept: Option<(CaptureClient, String)>,
+    /// Where the port of a boot loader is looked for.
+    pub(super) roots: Roots,
     /// How often it was run; numbers the logs.
     runs: u32,
 }
@@ -76,13 +80,6 @@ impl PartFactory for CommandFlasherFactory {
     }
 }
 
-/// Returns the port that a flasher is told, and the capture service that may hold it as a console
-/// of the place.
-fn kept_port(place: &Place) -> Option<(CaptureClient, String)> {
-    let client = place.consoles.iter().find_map(|console| console.capture.clone())?;
-    Some((client, place.flasher_port()?.to_owned()))
-}
-
 impl CommandFlasher {
     /// Builds a flasher for a place. Touches nothing yet.
     pub fn new(command: FlashCommand, context: &BindContext) -> Self {
@@ -93,6 +90,7 @@ impl CommandFlasher {
             evidence: context.evidence.clone(),
             ledger: Arc::clone(&context.ledger),
             kept: kept_port(&context.place),
+            roots: host_roots(),
             runs: 0,
         }
     }
@@ -109,8 +107,11 @@ impl CommandFlasher {
         let path = std::path::absolute(&image.path).unwrap_or_else(|_| image.path.clone());
         let image = &Image { path, ..image.clone() };
         self.runs += 1;
-        let made = make_files(&self.command, image, &self.fill, &self.evidence, self.runs)?;
-        let args = arguments(&self.command.argv, image, &self.fill, &made)?;
+        let make = |fill: &FlasherFill| -> Result<_, FlasherError> {
+            let made = make_files(&self.command, image, fill, &self.evidence, self.runs)?;
+            Ok(arguments(&self.command.argv, image, fill, &made)?)
+        };
+        let args = make(&self.fill)?;
         let log = format!("flasher-{}.log", self.runs);
         let path = self.evidence.join(&log);
         let unwritten = |source| FlasherError::Log { path: path.clone(), source };
@@ -121,6 +122,13 @@ impl CommandFlasher {
                 FlasherError::Port { port, program, source }
             })?,
             None => None,
+        };
+        let args = match (self.command.touch, &self.fill.port) {
+            (Some(limit), Some(port)) => {
+                let port = Some(boot_loader_port(&self.roots, port, limit).await?);
+                make(&FlasherFill { port, ..self.fill.clone() })?
+            }
+            _ => args,
         };
         let (mut process, mut pipe) = self.start(args).await?;
         let mut told = 0;

@@ -13,6 +13,7 @@ use nix::sys::signal::Signal;
 use super::arguments::Unfilled;
 use super::made::NotMade;
 use super::output::BadPattern;
+use super::touch::TouchError;
 use crate::process::SpawnError;
 use crate::serial::capture_service::CaptureServiceError;
 
@@ -71,6 +72,9 @@ pub enum FlasherError {
     /// A file for it was not made.
     #[error(transparent)]
     NotMade(#[from] NotMade),
+    /// The boot loader was not started.
+    #[error(transparent)]
+    Touch(#[from] TouchError),
     /// It failed in a way that is known.
     #[error("{program}: {why} (it said {line:?}; try: {help}; all of it is in {log})")]
     Known {
@@ -240,6 +244,7 @@ impl FlasherError {
             Self::Start(error) => error.cause(Cause::HostCommandMissing, Cause::DeployFailed),
             Self::NotInstalled { .. } => Cause::HostCommandMissing,
             Self::Known { cause, .. } => *cause,
+            Self::Touch(error) => error.cause(),
             Self::NotMade(NotMade::Unwritable { .. }) => Cause::StorageFailed,
             Self::NotMade(_) | Self::Idle { .. } | Self::Asks { .. } | Self::NoSuccess { .. } => {
                 Cause::DeployFailed

@@ -20,8 +20,10 @@ use jig_model::{Cause, ConsoleName};
 use super::arguments::{FlasherFill, MadeFiles, Unfilled, arguments};
 use super::command::FlasherEnd;
 use super::output::{FlasherOutput, OutputJudge};
+use super::touch::tests::{Machine, touched};
 use super::{CommandFlasher, CommandFlasherFactory, FlasherError};
 use crate::process::Ending;
+use crate::serial::test_pty::TestPty;
 
 #[derive(Default)]
 struct Sink(Mutex<Vec<u8>>);
@@ -478,6 +480,32 @@ async fn a_flasher_gets_the_files_that_it_takes() {
         jig_model::chain(&error).contains("are others than those that were checked"),
         "{error}"
     );
+}
+
+#[tokio::test]
+async fn a_flasher_is_told_the_port_of_the_boot_loader_that_a_touch_has_started() {
+    let mut bench = Bench::of(&["sh", "-c", "echo \"$1\"; cat \"$2\"", "f", "{port}", "{script}"]);
+    bench.command.argv.push("{image}".to_owned());
+    bench.command.script = vec!["open {port}".to_owned()];
+    bench.command.touch = Some(Duration::from_secs(30));
+    let machine = Machine::new();
+    let (app, boot) = (TestPty::open(), TestPty::open());
+    let port = machine.plug("1-3", "ttyACM0", "8036", &app.path);
+    let probe = ProbePart { port: Some(port.clone()), ..ProbePart::default() };
+    let context = bench.context(place().with_probe(probe));
+    let mut flasher = CommandFlasher::new(bench.command.clone(), &context);
+    flasher.roots = machine.roots();
+    let (report, ()) = tokio::join!(flasher.deploy(&bench.image), async {
+        tokio::task::spawn_blocking(move || touched(app)).await.unwrap();
+        machine.unplug("1-3", "ttyACM0", &port);
+        machine.plug("1-3", "ttyACM1", "0036", &boot.path);
+    });
+    report.unwrap();
+    let node = machine.path("dev/ttyACM1").display().to_string();
+    assert_eq!(bench.log(), format!("{node}\nopen {node}\n"));
+    // The firmware's port is not there: nothing is started.
+    let error = flasher.deploy(&bench.image).await.unwrap_err();
+    assert!(error.to_string().contains("press RESET once"), "{error}");
 }
 
 #[tokio::test]

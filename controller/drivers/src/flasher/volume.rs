@@ -21,12 +21,19 @@ use jig_model::image::{
     DeployReport, Image, ImageKind, Payload, intel_hex_text, raw_binary, uf2_blocks,
 };
 use jig_model::protocol::{BindContext, BoxFuture, DriverError, Flasher, SharedSink};
+use jig_model::rig_file::CaptureClient;
 use nix::fcntl::OFlag;
 
 use super::made::{NotMade, read_image};
+use super::touch::{TouchError, kept_port, touch};
+use crate::serial::capture_service::{CaptureServiceError, release_port};
 
 /// Where a probe says why it has refused an image.
 const FAIL: &str = "FAIL.TXT";
+
+/// What is mounted, and links by the labels of volumes.
+const MOUNTS: &str = "/proc/self/mountinfo";
+const LABELS: &str = "/dev/disk/by-label";
 
 /// How often the volume is looked at.
 const LOOK: Duration = Duration::from_millis(50);
@@ -112,6 +119,18 @@ pub enum VolumeError {
         /// How long it was waited for.
         timeout: Duration,
     },
+    /// The boot loader was not started.
+    #[error(transparent)]
+    Touch(#[from] TouchError),
+    /// The process that keeps the port does not give it.
+    #[error("get {port} to start the boot loader")]
+    Port {
+        /// The port.
+        port: String,
+        /// Why.
+        #[source]
+        source: CaptureServiceError,
+    },
     /// Looking at it takes too long: the device has hung.
     #[error("volume {volume} does not answer (plug it in again)")]
     Hung {
@@ -139,18 +158,11 @@ fn shown(points: &[PathBuf]) -> String {
     points.join(" and ")
 }
 
-/// Returns the command that mounts a volume; of a folder only the user knows the device.
-fn mount_command(volume: &str) -> String {
-    match volume.starts_with('/') {
-        true => format!("lsblk -f shows the device; sudo mount DEVICE {volume}"),
-        false => format!("udisksctl mount -b /dev/disk/by-label/{volume}"),
-    }
-}
-
 impl From<VolumeError> for DriverError {
     fn from(error: VolumeError) -> Self {
         let cause = match &error {
             VolumeError::NotThere { .. } => Cause::TargetUnresponsive,
+            VolumeError::Touch(error) => error.cause(),
             _ => Cause::DeployFailed,
         };
         Self::of(cause, error)
@@ -163,6 +175,10 @@ pub(super) struct VolumeFlasher {
     sink: SharedSink,
     mounts: PathBuf,
     labels: PathBuf,
+    /// The port by which the boot loader is started, where it is.
+    port: Option<String>,
+    /// The capture service that may hold that port.
+    kept: Option<(CaptureClient, String)>,
 }
 
 impl VolumeFlasher {
@@ -170,21 +186,31 @@ impl VolumeFlasher {
         Self {
             copy,
             sink: context.sink.clone(),
-            mounts: "/proc/self/mountinfo".into(),
-            labels: "/dev/disk/by-label".into(),
+            mounts: MOUNTS.into(),
+            labels: LABELS.into(),
+            port: context.place.flasher_port().map(str::to_owned),
+            kept: kept_port(&context.place),
         }
     }
 
     async fn flash(&self, image: &Image) -> Result<DeployReport, VolumeError> {
-        let began = Instant::now();
         let timeout = self.copy.timeout;
         let bytes = self.converted(image)?;
         let volume = self.copy.volume.clone();
+        let _closed = match &self.kept {
+            Some((client, port)) if self.copy.touch.is_some() => {
+                let refused = |source| VolumeError::Port { port: port.clone(), source };
+                Some(release_port(client, port).await.map_err(refused)?)
+            }
+            _ => None,
+        };
+        let comes = self.start_boot_loader().await?;
+        let began = Instant::now();
         let (root, mounted) = loop {
             match self.look(false).await? {
                 VolumeLook { root: Some(root), mounted, .. } => break (root, mounted),
-                VolumeLook { .. } if began.elapsed() < timeout => tokio::time::sleep(LOOK).await,
-                VolumeLook { .. } => return Err(VolumeError::NotThere { volume, timeout }),
+                VolumeLook { .. } if began.elapsed() < comes => tokio::time::sleep(LOOK).await,
+                VolumeLook { .. } => return Err(VolumeError::NotThere { volume, timeout: comes }),
             }
         };
         // An old one says nothing of this image until the probe has taken the file: one that is there
@@ -243,6 +269,22 @@ impl VolumeFlasher {
             duration_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
             ..DeployReport::default()
         })
+    }
+
+    /// Starts the boot loader by the port of the firmware, where that is how it is done and its volume is
+    /// not there; returns how long the volume may take to come. A board without its port may be in its
+    /// boot loader already, and only its volume tells.
+    async fn start_boot_loader(&self) -> Result<Duration, VolumeError> {
+        let comes = self.copy.timeout;
+        let (Some(limit), Some(port)) = (self.copy.touch, &self.port) else { return Ok(comes) };
+        if self.look(false).await?.root.is_some() {
+            return Ok(comes);
+        }
+        match touch(port).await {
+            Ok(()) => Ok(limit),
+            Err(TouchError::Missing { .. }) => Ok(comes),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Returns the bytes of the file.
@@ -360,6 +402,19 @@ fn short_text(path: &Path) -> Option<String> {
     Some(line.chars().take(300).collect())
 }
 
+/// Finds where a volume is mounted on this host; more than one place where the label does not decide.
+pub fn volume_mounts(volume: &str) -> Vec<PathBuf> {
+    mount_points(volume, MOUNTS.as_ref(), LABELS.as_ref())
+}
+
+/// Returns the command that mounts a volume; of a folder only the user knows the device.
+pub fn mount_command(volume: &str) -> String {
+    match volume.starts_with('/') {
+        true => format!("lsblk -f shows the device; sudo mount DEVICE {volume}"),
+        false => format!("udisksctl mount -b /dev/disk/by-label/{volume}"),
+    }
+}
+
 /// Finds where a volume is mounted: a path is one place, and a label is that of each mounted device that
 /// has it. A desktop names the folder by the label, with a number behind it where the name is taken.
 fn mount_points(volume: &str, mounts: &Path, labels: &Path) -> Vec<PathBuf> {
@@ -412,8 +467,10 @@ mod tests {
     use jig_model::ConsoleName;
     use jig_model::image::{BinAddress, ImageFormat};
     use jig_model::protocol::{BoardSink, Transport};
+    use rustix::termios::tcgetattr;
 
     use super::*;
+    use crate::serial::test_pty::TestPty;
 
     #[derive(Default)]
     struct Told(Mutex<Vec<u8>>);
@@ -456,9 +513,12 @@ mod tests {
             format,
             family: Some(0xe48b_ff56),
             timeout: Duration::from_secs(60),
+            touch: None,
         };
         let sink = Arc::clone(&told) as SharedSink;
-        let flasher = VolumeFlasher { copy, sink, mounts: "/none".into(), labels: "/none".into() };
+        let none = || PathBuf::from("/none");
+        let (mounts, labels) = (none(), none());
+        let flasher = VolumeFlasher { copy, sink, mounts, labels, port: None, kept: None };
         (dir, flasher, image, told)
     }
 
@@ -544,6 +604,35 @@ mod tests {
             let told = refused.unwrap_err().to_string();
             assert!(told.contains(&format!("has refused the image: {said}")), "{told}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_volume_that_comes_by_a_touch_is_waited_for() {
+        let (dir, mut flasher, image, _) = volume(VolumeFormat::Uf2);
+        let (root, away) = (dir.path().join("VOLUME"), dir.path().join("AWAY"));
+        fs::rename(&root, &away).unwrap();
+        let pty = TestPty::open();
+        flasher.port = Some(pty.path.display().to_string());
+        flasher.copy.touch = Some(Duration::from_secs(30));
+        let board = async {
+            while tcgetattr(&pty.master).unwrap().output_speed() != 1200 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            fs::rename(&away, &root).unwrap();
+            let file = root.join("JIG.UF2");
+            once_it_is_whole(file, 128 << 10, || fs::rename(&root, &away).unwrap()).await;
+        };
+        let (report, ()) = tokio::join!(flasher.flash(&image), board);
+        report.unwrap();
+        // It does not come: the time of the touch is what it had.
+        flasher.copy.touch = Some(Duration::from_millis(200));
+        let error = flasher.flash(&image).await.unwrap_err();
+        assert!(error.to_string().contains("is not mounted after 200ms"), "{error}");
+        // Without the port of the firmware there is nothing to touch, and the volume may come.
+        flasher.port = Some("/dev/ttyJig9".to_owned());
+        flasher.copy.timeout = Duration::from_millis(300);
+        let error = flasher.flash(&image).await.unwrap_err();
+        assert!(error.to_string().contains("is not mounted after 300ms"), "{error}");
     }
 
     #[tokio::test]

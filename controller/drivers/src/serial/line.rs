@@ -11,7 +11,7 @@ use super::tty_ioctl::{ModemLine, set_modem_line};
 
 /// Does it on a copy of the tty's descriptor, and on a thread of its own: a break takes a
 /// quarter to half a second (tcsendbreak(3)), a line of a USB adapter one transfer.
-pub(super) fn control(
+pub(crate) fn control(
     tty: io::Result<OwnedFd>,
     what: LineControl,
 ) -> BoxFuture<'static, io::Result<()>> {

@@ -46,6 +46,7 @@ pub(crate) use command::PROGRAM;
 pub use error::SerialError;
 pub use holder::port_user;
 pub(crate) use holder::{holder_pid, named, openers};
+pub(crate) use line::control;
 pub(crate) use open_tty::OpenTty;
 pub use open_tty::TtyError;
 pub use part::ConsolesFactory;

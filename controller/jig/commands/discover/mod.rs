@@ -3,12 +3,12 @@
 mod draft;
 
 use std::fs::OpenOptions;
-use std::io::{self, Write as _};
+use std::io::Write as _;
 use std::path::Path;
 
 use jig_drivers::discover::Roots;
 use jig_lab::{AttachedDevices, RigQuery, RigView};
-use jig_model::{Fault, exit};
+use jig_model::exit;
 use serde_json::json;
 
 use self::draft::draft;
@@ -16,7 +16,7 @@ use super::execute::unexpected;
 use super::rig::view;
 use super::runtime::runtime;
 use crate::args::{Common, DiscoverArgs};
-use crate::failure::{Failure, chain};
+use crate::failure::{Failure, shell_word};
 use crate::render::{Screen, one_line};
 
 /// Looks at what is attached to the rig's host, and drafts a rig file of it, which is written at this
@@ -38,8 +38,14 @@ pub(crate) fn discover(
     let text = draft(&found);
     if let Some(path) = &args.output {
         write(path, &text)?;
+        // Of another name or in another folder it is no rig file that is found by itself.
+        let by_itself = path == Path::new("rig.toml") || path == Path::new("./rig.toml");
+        let named = match by_itself {
+            true => String::new(),
+            false => format!("--rig {} ", shell_word(&path.display().to_string())),
+        };
         screen.say(&format!(
-            "wrote {}: name the boards that are not certain, then see `jig boards`",
+            "wrote {}: name the boards that are not certain, then see `jig {named}boards`",
             shown(path)
         ));
     }
@@ -83,14 +89,7 @@ fn shown(path: &Path) -> String {
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
     let file = OpenOptions::new().write(true).create_new(true).open(path);
     let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
-    written.map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => {
-            Failure::new(Fault::Usage, format!("{} is there already", shown(path)))
-                .help("choose another name, or compare: jig discover")
-        }
-        _ => {
-            let message = format!("could not write {}: {}", shown(path), chain(&error));
-            Failure::new(Fault::Lab, message)
-        }
+    written.map_err(|error| {
+        Failure::of_new_file(path, &error, "choose another name, or compare: jig discover")
     })
 }

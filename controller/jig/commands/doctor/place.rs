@@ -7,14 +7,16 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use jig_drivers::flasher::{mount_command, volume_mounts};
 use jig_drivers::serial::port_user;
 use jig_lab::{Catalogue, ShellSilence};
 use jig_model::PlaceName;
 use jig_model::flasher::InstallHint;
 use jig_model::profile::{Deploy, FlashCommand};
-use jig_model::rig_file::{ConsoleTransport, Endpoint, ProbePart};
+use jig_model::rig_file::{ConsoleTransport, Endpoint, Place, ProbePart};
 use jig_model::shell::TargetShell;
 use jig_probe::{ProbeInfo, list_probes_now};
+use nix::errno::Errno;
 use nix::unistd::{AccessFlags, Gid, Group, access};
 
 use super::{DoctorFinding, DoctorLevel, find_program};
@@ -27,6 +29,7 @@ pub(super) async fn look(
 ) -> Result<Vec<DoctorFinding>, Failure> {
     let (place, profile) = catalogue.place(name)?;
     let mut findings: Vec<DoctorFinding> = place.consoles.iter().filter_map(console).collect();
+    findings.extend(flasher_port(&place));
     if let Some(bound) = place.probe.as_ref().filter(|probe| !probe.is_served()) {
         findings.push(match list_probes_now() {
             Ok(attached) => probe(bound, &attached),
@@ -36,8 +39,12 @@ pub(super) async fn look(
             }
         });
     }
-    if let Some(Deploy::Command(command)) = profile.deploy_at(&place) {
-        findings.push(flasher(&command, find_program));
+    match profile.deploy_at(&place) {
+        Some(Deploy::Command(command)) => findings.push(flasher(&command, find_program)),
+        Some(Deploy::Volume(copy)) => {
+            findings.push(volume(&copy.volume, &volume_mounts(&copy.volume)));
+        }
+        _ => {}
     }
     if let Some(access) = profile.shell_at(&place) {
         findings.push(shell(name, &access, catalogue.ask_shell(&place, &profile).await));
@@ -76,6 +83,14 @@ fn console(transport: &ConsoleTransport) -> Option<DoctorFinding> {
     Some(tty(&check, Path::new(path), &TtyState::of(Path::new(path))))
 }
 
+/// Looks at the port of the flasher, where that is no console of the place.
+fn flasher_port(place: &Place) -> Option<DoctorFinding> {
+    let port = place.flasher.as_ref().and_then(|flasher| flasher.port.as_deref())?;
+    let is_it = |transport: &ConsoleTransport| matches!(&transport.end, Endpoint::Tty(path) if path == port);
+    let path = Path::new(port);
+    (!place.consoles.iter().any(is_it)).then(|| tty("flasher port", path, &TtyState::of(path)))
+}
+
 /// Looks for the program that flashes the board.
 fn flasher(command: &FlashCommand, find: impl Fn(&str) -> Option<PathBuf>) -> DoctorFinding {
     let program = command.argv.first().map_or("", String::as_str);
@@ -87,6 +102,36 @@ fn flasher(command: &FlashCommand, find: impl Fn(&str) -> Option<PathBuf>) -> Do
         install.unwrap_or_else(|| "install it, or correct its name in the rig file".to_owned());
     let found = format!("{program}, which flashes the board, is not installed");
     DoctorFinding::bad("flasher", DoctorLevel::Missing, found, fix)
+}
+
+/// Tells whether the image can be copied to a volume. One of a boot loader is there only while that runs.
+fn volume(name: &str, mounts: &[PathBuf]) -> DoctorFinding {
+    let bad = |level, found, fix: &str| DoctorFinding::bad("volume", level, found, fix);
+    match mounts {
+        [] => {
+            let found =
+                format!("{name} is not mounted: it is while its probe or boot loader is there");
+            bad(DoctorLevel::Warning, found, &mount_command(name))
+        }
+        [one] => match access(one, AccessFlags::W_OK) {
+            Ok(()) => DoctorFinding::ok("volume", format!("{name} at {}", one.display())),
+            Err(Errno::EROFS) => {
+                let found = format!("{} is read-only", one.display());
+                bad(DoctorLevel::Missing, found, "plug the board in again")
+            }
+            Err(_) => {
+                let found = format!("this user may not write to {}", one.display());
+                let fix = "unmount it, then as this user: udisksctl mount -b DEVICE";
+                bad(DoctorLevel::Missing, found, fix)
+            }
+        },
+        several => {
+            let shown: Vec<_> = several.iter().map(|at| at.display().to_string()).collect();
+            let found = format!("{name} is mounted at {}", shown.join(" and "));
+            let fix = "write the whole path of one of them as `volume`, or unplug the others";
+            bad(DoctorLevel::Missing, found, fix)
+        }
+    }
 }
 
 /// What is known of a serial port without opening it.
@@ -122,7 +167,7 @@ fn tty(check: &str, path: &Path, state: &TtyState) -> DoctorFinding {
     match state {
         TtyState::Absent => bad(
             format!("there is no {shown}"),
-            "plug the adapter in, or correct `tty`: jig discover".to_owned(),
+            "plug the adapter in, or correct its name in the rig file: jig discover".to_owned(),
         ),
         TtyState::Forbidden { device, group: Some(group) } if group != "root" => bad(
             format!(
@@ -210,6 +255,8 @@ fn end(by: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use jig_model::rig_file::FlasherPart;
+
     use super::*;
 
     fn of_tty(state: &TtyState) -> (DoctorLevel, String) {
@@ -232,13 +279,50 @@ mod tests {
                 "sudo systemctl disable --now ModemManager",
             ),
             (TtyState::Used("minicom (pid 4711)".to_owned()), "close it, or: kill 4711"),
-            (TtyState::Absent, "plug the adapter in, or correct `tty`: jig discover"),
+            (
+                TtyState::Absent,
+                "plug the adapter in, or correct its name in the rig file: jig discover",
+            ),
         ] {
             assert_eq!(of_tty(&state), (DoctorLevel::Missing, fix.to_owned()), "{state:?}");
         }
         for state in [TtyState::Free, TtyState::Used("jig (pid 5)".to_owned())] {
             assert_eq!(of_tty(&state).0, DoctorLevel::Ok, "{state:?}");
         }
+    }
+
+    #[test]
+    fn the_port_of_a_flasher_that_is_no_console_is_looked_at() {
+        let place = |console: &str| {
+            let mut place = Place::new("p".parse().unwrap(), "b".parse().unwrap());
+            place.consoles = vec![ConsoleTransport {
+                console: "uart0".parse().unwrap(),
+                end: Endpoint::Tty(console.to_owned()),
+                baud: None,
+                timeout: None,
+                ready: None,
+                capture: None,
+            }];
+            let port = Some("/dev/ttyJig8".to_owned());
+            place.flasher = Some(FlasherPart { port, ..FlasherPart::default() });
+            place
+        };
+        let finding = flasher_port(&place("/dev/ttyJig9")).unwrap();
+        assert_eq!((finding.level, finding.check.as_str()), (DoctorLevel::Missing, "flasher port"));
+        assert!(flasher_port(&place("/dev/ttyJig8")).is_none());
+    }
+
+    #[test]
+    fn each_obstacle_of_a_volume_has_its_command() {
+        let folder = tempfile::tempdir().unwrap();
+        let one = folder.path().to_owned();
+        assert_eq!(volume("MICROBIT", &[one.clone()]).level, DoctorLevel::Ok);
+        let absent = volume("MICROBIT", &[]);
+        assert_eq!(absent.level, DoctorLevel::Warning);
+        assert_eq!(absent.fix.as_deref(), Some("udisksctl mount -b /dev/disk/by-label/MICROBIT"));
+        let both = volume("MICROBIT", &[one.clone(), one]);
+        assert_eq!(both.level, DoctorLevel::Missing);
+        assert!(both.fix.unwrap().contains("whole path"));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! `jig profile new`: a board profile to edit, out of what is known of a chip and of a program.
 
 use std::fs::OpenOptions;
-use std::io::{self, Write as _};
+use std::io::Write as _;
 use std::path::Path;
 
 use jig_model::chip::ChipSource as _;
@@ -60,8 +60,10 @@ fn id(args: &NewProfileArgs, chip: &str) -> Result<BoardId, Failure> {
 
 fn hints(path: &Path) -> Result<ElfHints, Failure> {
     let shown = one_line(&path.display().to_string());
-    let bytes = read_whole(path, MAX_ELF)
-        .map_err(|error| Failure::new(Fault::Usage, format!("could not read {shown}: {error}")))?;
+    let bytes = read_whole(path, MAX_ELF).map_err(|error| {
+        Failure::new(Fault::Usage, format!("could not read {shown}: {error}"))
+            .help("give the ELF file that the linker wrote")
+    })?;
     ElfHints::read(&bytes).map_err(|error| {
         let words = format!("{shown} is no ELF file that can be read: {}", chain(&error));
         Failure::new(Fault::Usage, words).help("give the ELF file that the linker wrote")
@@ -72,18 +74,5 @@ fn hints(path: &Path) -> Result<ElfHints, Failure> {
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
     let file = OpenOptions::new().write(true).create_new(true).open(path);
     let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
-    written.map_err(|error| {
-        let shown = one_line(&path.display().to_string());
-        match error.kind() {
-            io::ErrorKind::AlreadyExists => {
-                Failure::new(Fault::Usage, format!("{shown} is there already"))
-                    .help("choose another name with --output")
-            }
-            io::ErrorKind::NotFound => {
-                Failure::new(Fault::Usage, format!("there is no folder for {shown}"))
-                    .help("create the folder first: mkdir -p board-profiles")
-            }
-            _ => Failure::new(Fault::Lab, format!("could not write {shown}: {}", chain(&error))),
-        }
-    })
+    written.map_err(|error| Failure::of_new_file(path, &error, "choose another name with --output"))
 }

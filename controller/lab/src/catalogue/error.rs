@@ -46,7 +46,9 @@ pub enum CatalogueError {
     UnknownPlace {
         /// The name, and the nearest one.
         unknown: UnknownPlace,
-        /// The rig file that lacks such a place, if a board has the name.
+        /// Whether a board has the name.
+        is_board: bool,
+        /// The rig file that lacks such a place, if there is one.
         rig_file: Option<PathBuf>,
     },
     /// Two consoles of the rig end at the same port.

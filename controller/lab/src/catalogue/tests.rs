@@ -155,14 +155,20 @@ fn all_problems_of_all_files_are_told_at_once() {
 fn an_unknown_place_that_is_a_board_names_the_rig_file() {
     let machine = machine();
     let unknown = |name: &str| match machine.load(&[]).unwrap().place(&name.parse().unwrap()) {
-        Err(CatalogueError::UnknownPlace { unknown, rig_file }) => (unknown, rig_file),
+        Err(CatalogueError::UnknownPlace { unknown, is_board, rig_file }) => {
+            (unknown, is_board, rig_file)
+        }
         other => panic!("{other:?}"),
     };
-    let (similar, rig_file) = unknown("microbat");
+    let (similar, is_board, rig_file) = unknown("microbat");
     assert!(similar.help.contains("`microbit`") && rig_file.is_none(), "{}", similar.help);
+    assert!(!is_board);
+    let (_, is_board, rig_file) = unknown("arduino-uno");
+    assert_eq!((is_board, rig_file), (true, None));
     machine.rig("project/rig.toml", "bench");
-    let (_, rig_file) = unknown("microbit");
-    assert_eq!(rig_file, Some(machine.root.path().join("project/rig.toml")));
+    let (_, is_board, rig_file) = unknown("microbit");
+    let path = machine.root.path().join("project/rig.toml");
+    assert_eq!((is_board, rig_file), (true, Some(path)));
 }
 
 #[test]
@@ -225,7 +231,7 @@ fn shipped_memory_is_memory_of_the_chip() {
 
 #[test]
 fn shipped_profiles_say_what_was_proven_and_where_it_is_from() {
-    use jig_model::profile::ProfileStatus;
+    use jig_model::profile::{ConsoleKind, Deploy, ProfileStatus};
 
     for profile in machine().load(&[]).unwrap().profiles.values() {
         let emulated = profile.emulation.is_some();
@@ -234,5 +240,16 @@ fn shipped_profiles_say_what_was_proven_and_where_it_is_from() {
         assert!(!profile.sources.is_empty(), "{}", profile.id);
         let knows_usb = profile.sources.iter().any(|source| source.contains("USB id"));
         assert_eq!(knows_usb, !profile.usb.is_empty(), "{}", profile.id);
+        let names = |word: &str| profile.sources.iter().any(|source| source.contains(word));
+        if emulated {
+            continue;
+        }
+        let uarts = profile.consoles.iter().filter(|console| console.kind == ConsoleKind::Uart);
+        for baud in uarts.map(|console| format!("{} baud", console.baud)) {
+            assert!(names(&baud), "{}: no source for {baud}", profile.id);
+        }
+        if let Some(Deploy::Command(command)) = &profile.deploy {
+            assert!(names(command.program()), "{}: {}", profile.id, command.program());
+        }
     }
 }

@@ -11,7 +11,7 @@ use super::options::{OptionValue, OptionValues};
 use super::{FlasherPreset, FlasherPresets};
 use crate::document::{Findings, Located, did_you_mean};
 use crate::pattern::Pattern;
-use crate::profile::FlashCommand;
+use crate::profile::{DeployPart, FlashCommand};
 
 /// Values that a board or a place gives to options.
 pub(crate) type RawOptions = BTreeMap<String, Located<OptionValue>>;
@@ -26,6 +26,7 @@ pub(crate) struct FlasherKeys<'a> {
     pub(crate) script: Option<&'a Located<Vec<Located<String>>>>,
     pub(crate) timeout: Option<&'a Located<Duration>>,
     pub(crate) idle_timeout: Option<&'a Located<Duration>>,
+    pub(crate) touch: Option<&'a Located<Duration>>,
     pub(crate) success_codes: Option<&'a Located<Vec<Located<i32>>>>,
     pub(crate) success_pattern: Option<&'a Located<Pattern>>,
     pub(crate) failure_patterns: Option<&'a Located<Vec<Located<Pattern>>>>,
@@ -48,6 +49,7 @@ macro_rules! flasher_table {
                     script: self.script.as_ref(),
                     timeout: self.timeout.as_ref(),
                     idle_timeout: self.idle_timeout.as_ref(),
+                    touch: self.touch.as_ref(),
                     success_codes: self.success_codes.as_ref(),
                     success_pattern: self.success_pattern.as_ref(),
                     failure_patterns: self.failure_patterns.as_ref(),
@@ -64,6 +66,7 @@ macro_rules! flasher_table {
                     format: self.format.as_ref(),
                     family: self.family.as_ref(),
                     timeout: self.timeout.as_ref(),
+                    touch: self.touch.as_ref(),
                 }
             }
         }
@@ -84,7 +87,7 @@ impl<'a> FlasherKeys<'a> {
 
     /// Lists where keys stand that belong to a program.
     pub(crate) fn places(&self) -> impl Iterator<Item = Range<usize>> + use<> {
-        let Self { argv, preset, options, script, timeout, idle_timeout, .. } = *self;
+        let Self { argv, preset, options, script, timeout, idle_timeout, touch, .. } = *self;
         let Self { success_codes, success_pattern, failure_patterns, .. } = *self;
         let Self { verified_pattern, progress_pattern, read_back, .. } = *self;
         let places = [
@@ -94,6 +97,7 @@ impl<'a> FlasherKeys<'a> {
             script.and_then(Located::at),
             timeout.and_then(Located::at),
             idle_timeout.and_then(Located::at),
+            touch.and_then(Located::at),
             success_codes.and_then(Located::at),
             success_pattern.and_then(Located::at),
             failure_patterns.and_then(Located::at),
@@ -157,6 +161,20 @@ impl<'a> FlasherKeys<'a> {
         }
     }
 
+    /// Checks that a touch leads to a port that the program is told.
+    pub(crate) fn check_touch(&self, check: &'static str, findings: &Findings) {
+        let told = |command: &FlashCommand| {
+            command.uses(&DeployPart::Port) || command.uses(&DeployPart::PortIfAny)
+        };
+        if let Some(touch) = self.touch
+            && self.lower().is_some_and(|command| !told(&command))
+        {
+            let message = "`touch` starts a boot loader whose port no argument holds";
+            let help = "put `{port}` where the flasher takes its serial port, or remove `touch`";
+            findings.add(check, touch.at(), message, help);
+        }
+    }
+
     /// Checks the exit codes.
     pub(crate) fn check_codes(&self, check: &'static str, findings: &Findings) {
         codes_are_sound(self.success_codes, check, findings);
@@ -183,6 +201,7 @@ impl<'a> FlasherKeys<'a> {
             command.timeout = timeout.value;
         }
         command.idle_timeout = self.idle_timeout.map(|time| time.value).or(command.idle_timeout);
+        command.touch = self.touch.map(|time| time.value).or(command.touch);
         if let Some(codes) = self.success_codes {
             command.success_codes = codes.value.iter().map(|code| code.value).collect();
         }
@@ -216,6 +235,7 @@ impl<'a> FlasherKeys<'a> {
             script: values.expand(&names, &preset.script),
             timeout: preset.timeout,
             idle_timeout: preset.idle_timeout,
+            touch: preset.touch,
             formats: preset.formats.clone(),
             formats_help: preset.formats_help.clone(),
             read_back: preset.read_back,

@@ -10,6 +10,8 @@ use crate::document::Choice;
 pub enum ExampleOrigin {
     /// The program was run without a board and printed it.
     Run,
+    /// The program was run with a boot loader that a test plays.
+    Simulated,
     /// Source text or manual of the program.
     Source,
     /// A log that users of the program have published.
@@ -18,8 +20,12 @@ pub enum ExampleOrigin {
 
 impl Choice for ExampleOrigin {
     const WHAT: &'static str = "origin of output";
-    const CHOICES: &'static [(&'static str, Self)] =
-        &[("run", Self::Run), ("source", Self::Source), ("log", Self::Log)];
+    const CHOICES: &'static [(&'static str, Self)] = &[
+        ("run", Self::Run),
+        ("simulated", Self::Simulated),
+        ("source", Self::Source),
+        ("log", Self::Log),
+    ];
 }
 
 impl ExampleOrigin {
@@ -27,6 +33,7 @@ impl ExampleOrigin {
     pub fn words(self) -> &'static str {
         match self {
             Self::Run => "run",
+            Self::Simulated => "run with a simulated boot loader",
             Self::Source => "its source",
             Self::Log => "published log",
         }

@@ -47,6 +47,10 @@ pub struct FlasherPreset {
     pub read_back: bool,
     /// How long it may take.
     pub timeout: Duration,
+    /// How long the port of the boot loader may take to come after the port of the board was opened at
+    /// 1200 baud; such a boot loader is started by other means where there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub touch: Option<Duration>,
     /// How long it may print nothing.
     pub idle_timeout: Option<Duration>,
     /// Exit codes that mean success.
@@ -202,7 +206,7 @@ fn check_one(raw: &RawPreset, findings: &Findings) {
     arguments_are_sound(raw.argv.as_ref(), CHECK, findings);
     codes_are_sound(raw.success_codes.as_ref(), CHECK, findings);
     progress_has_a_group(raw.progress_pattern.as_ref(), CHECK, findings);
-    for time in [&raw.timeout, &raw.idle_timeout].into_iter().flatten() {
+    for time in [&raw.timeout, &raw.idle_timeout, &raw.touch].into_iter().flatten() {
         if !WAIT_RANGE.contains(&time.value) {
             findings.add(
                 CHECK,
@@ -284,6 +288,7 @@ fn lower(raw: RawPreset) -> Option<FlasherPreset> {
         formats_help: text(raw.formats_help),
         read_back: raw.read_back.is_none_or(|read_back| read_back.value),
         timeout: raw.timeout.map_or(FLASH_TIMEOUT, |timeout| timeout.value),
+        touch: raw.touch.map(|touch| touch.value),
         idle_timeout: raw.idle_timeout.map(|timeout| timeout.value),
         success_codes: match raw.success_codes {
             Some(codes) => codes.value.into_iter().map(|code| code.value).collect(),

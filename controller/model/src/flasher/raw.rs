@@ -44,6 +44,9 @@ toml_table! {
         read_back: bool = optional,
         /// How long it may take; "4m" if missing.
         timeout: Duration = optional,
+        /// The boot loader is started by opening `{port}` at 1200 baud, and its port takes so long to
+        /// come at most; the program is told that port as `{port}`. Not done if missing.
+        touch: Duration = optional,
         /// How long it may print nothing; as long as it may take if missing.
         idle_timeout: Duration = optional,
         /// Exit codes that mean success; [0] if missing.

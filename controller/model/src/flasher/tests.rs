@@ -44,6 +44,8 @@ fn the_presets_of_the_project_are_shipped() {
         "nrfutil",
         "teensy",
         "fastboot",
+        "arduino-32u4",
+        "arduino-samd",
         "west",
         "st-flash",
     ] {
@@ -110,6 +112,10 @@ fn a_preset_becomes_a_command() {
     assert_eq!(bossac[bossac.len() - 4..], wanted);
     assert_eq!(command.verified_pattern.unwrap().as_str(), "mine");
     assert!(command.success_pattern.unwrap().as_str().contains("verified"));
+    // Where a boot loader is started by a touch, the preset says so, and a place may say how long.
+    let touch = |deploy: &str| self::command(deploy).touch.map(|touch| touch.as_secs());
+    assert_eq!((command.touch, touch("preset = \"arduino-samd\"")), (None, Some(10)));
+    assert_eq!(touch("preset = \"arduino-samd\"\ntouch = \"3s\""), Some(3));
     assert!(command.known_failures.len() >= 3 && command.install.is_some());
     assert_eq!(command.preset.as_deref(), Some("avrdude"));
 }
@@ -138,6 +144,11 @@ fn slips_with_presets_are_told_with_what_to_do() {
         ("argv = [\"f\", \"{script}\"]\nscript = [\"x\"]", "no argument holds `{image}`"),
         ("argv = [\"f\", \"{imag}\"]", "did you mean `{image}`?"),
         ("preset = \"esptool\"\nidle_timeout = \"0s\"", "\"0s\" is too much or too little"),
+        ("preset = \"bossac\"\ntouch = \"0s\"", "\"0s\" is too much or too little"),
+        (
+            "argv = [\"f\", \"{image}\"]\ntouch = \"9s\"",
+            "`touch` starts a boot loader whose port no argument holds (put `{port}`",
+        ),
     ] {
         let problems = profile(deploy).unwrap_err().to_string();
         assert!(problems.contains(words), "{deploy}: {problems}");
@@ -163,6 +174,7 @@ fn slips_in_presets_are_found() {
         ("origin = 'log'", "origin = 'hearsay'", "no origin of output"),
         ("why = 'w'", "cause = 'test_failed'\nwhy = 'w'", "is no cause of a rig"),
         ("title = 'A'", "timeout = '9d'\ntitle = 'A'", "no time for a flasher"),
+        ("title = 'A'", "touch = '9d'\ntitle = 'A'", "no time for a flasher"),
     ] {
         let problems = FlasherPresets::parse("p.toml", &good.replacen(from, to, 1)).unwrap_err();
         assert!(problems.to_string().contains(words), "{to}: {problems}");

@@ -53,6 +53,10 @@ pub struct VolumeCopy {
     pub family: Option<u32>,
     /// How long it may take from the appearance of the volume to the end.
     pub timeout: Duration,
+    /// The boot loader is started by opening the board's port at 1200 baud, and its volume takes so long
+    /// to come at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub touch: Option<Duration>,
 }
 
 /// What a profile or a place says of a volume.
@@ -62,6 +66,7 @@ pub(crate) struct VolumeKeys<'a> {
     pub(crate) format: Option<&'a Located<VolumeFormat>>,
     pub(crate) family: Option<&'a Located<u32>>,
     pub(crate) timeout: Option<&'a Located<Duration>>,
+    pub(crate) touch: Option<&'a Located<Duration>>,
 }
 
 impl VolumeKeys<'_> {
@@ -109,6 +114,7 @@ impl VolumeKeys<'_> {
             format: self.format.map(|format| format.value),
             family: self.family.map(|family| family.value),
             timeout: self.timeout.map(|timeout| timeout.value),
+            touch: self.touch.map(|touch| touch.value),
         })
     }
 }
@@ -124,6 +130,8 @@ pub struct VolumeChoice {
     pub family: Option<u32>,
     /// How long it may take from the appearance of the volume to the end.
     pub timeout: Option<Duration>,
+    /// How long it may take to come after the board's port was opened at 1200 baud.
+    pub touch: Option<Duration>,
 }
 
 impl VolumeChoice {
@@ -142,6 +150,7 @@ impl VolumeChoice {
                 .timeout
                 .or_else(|| other.map(|other| other.timeout))
                 .unwrap_or(VOLUME_TIMEOUT),
+            touch: self.touch.or_else(|| other.and_then(|other| other.touch)),
         }
     }
 }

@@ -116,6 +116,10 @@ pub struct FlashCommand {
     pub timeout: Duration,
     /// How long it may print nothing; as long as it may take where there is none.
     pub idle_timeout: Option<Duration>,
+    /// The boot loader is started by opening the port at 1200 baud, and its port takes so long to come
+    /// at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub touch: Option<Duration>,
     /// Exit codes that mean success. Never empty.
     pub success_codes: Vec<i32>,
     /// Output without which nothing was flashed, whatever the exit code.
@@ -151,6 +155,7 @@ impl FlashCommand {
             read_back: true,
             timeout: FLASH_TIMEOUT,
             idle_timeout: None,
+            touch: None,
             success_codes: vec![0],
             success_pattern: None,
             failure_patterns: Vec::new(),

@@ -126,12 +126,14 @@ mod tests {
             format,
             family,
             timeout: Duration::from_secs(seconds),
+            touch: Some(Duration::from_secs(3)),
         };
         let named = |volume: &str| VolumeChoice {
             volume: volume.to_owned(),
             format: None,
             family: None,
             timeout: None,
+            touch: None,
         };
         let with = |volume: VolumeChoice| {
             let flasher = FlasherPart { volume: Some(volume), ..FlasherPart::default() };
@@ -159,8 +161,9 @@ mod tests {
         let emulated = place().with_emulator(EmulatorPart::default());
         assert!(!matches!(profile.deploy_at(&emulated), Some(Deploy::Volume(_))));
         profile.deploy = None;
-        let alone = copy("/mnt/b", VolumeFormat::Hex, None, 60);
-        let uf2 = copy("/mnt/b", VolumeFormat::Uf2, Some(1), 60);
+        let untouched = |copy: VolumeCopy| VolumeCopy { touch: None, ..copy };
+        let alone = untouched(copy("/mnt/b", VolumeFormat::Hex, None, 60));
+        let uf2 = untouched(copy("/mnt/b", VolumeFormat::Uf2, Some(1), 60));
         assert_eq!(profile.deploy_at(&with(named("/mnt/b"))), Some(Deploy::Volume(alone)));
         assert_eq!(profile.deploy_at(&with(family)), Some(Deploy::Volume(uf2)));
     }

@@ -1,5 +1,7 @@
 //! The flasher of a place: as it is written, what must hold of it, and what it becomes.
 
+use std::time::Duration;
+
 use super::raw::{RawPlace, RawProbe};
 use super::raw_parts::RawFlasher;
 use super::{FlasherPart, ProbePart};
@@ -31,7 +33,7 @@ pub(super) fn check(place: &RawPlace, profile: Option<&BoardProfile>, findings: 
     }
     let keys = raw.keys();
     if raw.volume_keys().any() {
-        return by_copy(raw, findings);
+        return by_copy(place, raw, findings);
     }
     keys.check_preset(CHECK, findings);
     let Some(argv) = keys.argv else {
@@ -58,16 +60,21 @@ pub(super) fn check(place: &RawPlace, profile: Option<&BoardProfile>, findings: 
 }
 
 /// Checks a volume that the image is copied to.
-fn by_copy(raw: &RawFlasher, findings: &Findings) {
-    let of_copy = raw.timeout.as_ref().and_then(Located::at);
-    for at in raw.keys().places().filter(|at| Some(at) != of_copy.as_ref()) {
+fn by_copy(place: &RawPlace, raw: &RawFlasher, findings: &Findings) {
+    let of_copy = [&raw.timeout, &raw.touch].map(|time| time.as_ref().and_then(Located::at));
+    for at in raw.keys().places().filter(|at| !of_copy.contains(&Some(at.clone()))) {
         let message = "this belongs to a program, and the image is copied to a volume";
         findings.add(CHECK, Some(at), message, "remove it, or remove `volume`");
     }
     raw.volume_keys().check(CHECK, findings);
-    if let Some(timeout) = raw.timeout.as_ref().filter(|time| !WAIT_RANGE.contains(&time.value)) {
-        let message = "a flasher cannot have so little or so much time";
-        findings.add(CHECK, timeout.at(), message, "use \"1ms\" to \"1h\"");
+    if let Some(touch) = &raw.touch
+        && !has_port(place)
+    {
+        let message = "`touch` opens a serial port, and the place names none";
+        findings.add(CHECK, touch.at(), message, "add `port = \"/dev/serial/by-id/...\"`");
+    }
+    for timeout in [&raw.timeout, &raw.touch].into_iter().flatten() {
+        is_sane(timeout, findings);
     }
 }
 
@@ -81,11 +88,9 @@ fn by_program(
     let keys = raw.keys();
     keys.check_codes(CHECK, findings);
     keys.check_progress(CHECK, findings);
-    for timeout in [keys.timeout, keys.idle_timeout].into_iter().flatten() {
-        if !WAIT_RANGE.contains(&timeout.value) {
-            let message = "a flasher cannot have so little or so much time";
-            findings.add(CHECK, timeout.at(), message, "use \"1ms\" to \"1h\"");
-        }
+    keys.check_touch(CHECK, findings);
+    for timeout in [keys.timeout, keys.idle_timeout, keys.touch].into_iter().flatten() {
+        is_sane(timeout, findings);
     }
     if let Some(command) = keys.lower() {
         fills(place, &|placeholder| command.uses(placeholder), findings);
@@ -155,11 +160,7 @@ fn fills(place: &RawPlace, uses: &dyn Fn(&DeployPart<'_>) -> bool, findings: &Fi
         }
         return;
     }
-    let named = flasher.is_some_and(|flasher| flasher.value.port.is_some())
-        || place.probe.as_ref().is_some_and(|probe| probe.value.port.is_some());
-    let consoles = place.console.as_ref().map_or(&[][..], |list| list.value.as_slice());
-    let only = matches!(consoles, [console] if console.value.tty.is_some());
-    if named || only || !uses(&DeployPart::Port) {
+    if has_port(place) || !uses(&DeployPart::Port) {
         return;
     }
     let at = match (flasher, &place.probe) {
@@ -170,6 +171,22 @@ fn fills(place: &RawPlace, uses: &dyn Fn(&DeployPart<'_>) -> bool, findings: &Fi
     let message = format!("the flasher of board {board} needs a serial port");
     let help = "add `port = \"/dev/serial/by-id/...\"`";
     findings.add("rig::probe-port", at, message, help);
+}
+
+/// Tells whether a place names a serial port for its flasher.
+fn has_port(place: &RawPlace) -> bool {
+    let named = place.flasher.as_ref().is_some_and(|flasher| flasher.value.port.is_some())
+        || place.probe.as_ref().is_some_and(|probe| probe.value.port.is_some());
+    let consoles = place.console.as_ref().map_or(&[][..], |list| list.value.as_slice());
+    named || matches!(consoles, [console] if console.value.tty.is_some())
+}
+
+/// Checks a time that a flasher has.
+fn is_sane(time: &Located<Duration>, findings: &Findings) {
+    if !WAIT_RANGE.contains(&time.value) {
+        let message = "a flasher cannot have so little or so much time";
+        findings.add(CHECK, time.at(), message, "use \"1ms\" to \"1h\"");
+    }
 }
 
 /// Checks that a text names a serial port.

@@ -42,6 +42,9 @@ toml_table! {
         timeout: Duration = optional,
         /// How long the program may print nothing; as long as it may take if missing.
         idle_timeout: Duration = optional,
+        /// Starts the boot loader by opening the port at 1200 baud, and waits at most so long for its
+        /// port, which the program is told as `{port}`, or for its volume.
+        touch: Duration = optional,
         /// Exit codes that mean success; [0] if missing.
         success_codes: Vec<Located<i32>> = optional,
         /// Output without which nothing was flashed, whatever the exit code.

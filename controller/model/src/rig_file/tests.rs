@@ -305,6 +305,8 @@ fn slips_of_a_flasher_are_found_in_their_place() {
         ("flasher = { volume = \"V\", format = \"bin\", family = 7 }", "rig::flasher", "7"),
         ("flasher = { volume = \"V\", success_codes = [0] }", "rig::flasher", "[0]"),
         ("flasher = { volume = \"V\", timeout = \"0s\" }", "rig::flasher", "\"0s\""),
+        ("flasher = { volume = \"V\", port = \"/p\", touch = \"0s\" }", "rig::flasher", "\"0s\""),
+        ("flasher = { command = [\"f\", \"{image}\"], touch = \"3s\" }", "rig::flasher", "\"3s\""),
         (
             "flasher = { command = [\"f\", \"{image}\"], verified_pattern = '(' }",
             "document::bad-pattern",
@@ -523,7 +525,7 @@ fn two_places_that_claim_one_probe_or_volume_are_both_named() {
     // A volume that the profile names is that of each of its places.
     let mut board = shipped().into_iter().find(|p| p.id.as_str() == "microbit").unwrap();
     let volume = "BOOT".to_owned();
-    let volume = VolumeChoice { volume, format: None, family: None, timeout: None };
+    let volume = VolumeChoice { volume, format: None, family: None, timeout: None, touch: None };
     board.deploy = Some(Deploy::Volume(volume.over(None)));
     let tty = |port: &str| format!("console = [{{ name = \"uart0\", tty = \"{port}\" }}]");
     let own = two_places(&tty("/dev/a"), &tty("/dev/b")).replace("microbit", board.id.as_str());

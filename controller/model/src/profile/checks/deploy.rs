@@ -85,8 +85,8 @@ fn copy_is_sound(subject: &Subject<'_>, check: &'static str, deploy: &RawDeploy)
         let help = "add `volume = \"LABEL\"`";
         subject.findings.add(check, at, "no volume is named that the image is copied to", help);
     }
-    let time = deploy.timeout.as_ref().and_then(Located::at);
-    for at in deploy.keys().places().filter(|at| Some(at) != time.as_ref()) {
+    let of_copy = [&deploy.timeout, &deploy.touch].map(|time| time.as_ref().and_then(Located::at));
+    for at in deploy.keys().places().filter(|at| !of_copy.contains(&Some(at.clone()))) {
         let message = "this belongs to a program, and the image is copied to a volume";
         subject.findings.add(check, Some(at), message, "remove it, or change the method");
     }
@@ -116,6 +116,7 @@ pub(super) fn program_is_a_plain_name(subject: &Subject<'_>, check: &'static str
 pub(super) fn placeholders_can_be_filled(subject: &Subject<'_>, check: &'static str) {
     let Some(deploy) = subject.deploy().filter(|deploy| is_command(deploy)) else { return };
     deploy.keys().check_placeholders(check, subject.findings);
+    deploy.keys().check_touch(check, subject.findings);
 }
 
 pub(super) fn codes_are_exit_codes(subject: &Subject<'_>, check: &'static str) {
@@ -130,7 +131,7 @@ pub(super) fn progress_is_captured(subject: &Subject<'_>, check: &'static str) {
 
 pub(super) fn time_is_sane(subject: &Subject<'_>, check: &'static str) {
     let Some(deploy) = subject.deploy() else { return };
-    for time in [&deploy.timeout, &deploy.idle_timeout] {
+    for time in [&deploy.timeout, &deploy.idle_timeout, &deploy.touch] {
         let time = time.as_ref();
         super::board::in_range(subject, check, time, &WAIT_RANGE, super::board::show_duration);
     }
