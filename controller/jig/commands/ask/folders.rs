@@ -86,6 +86,8 @@ pub(super) fn find(common: &Common, wanted: &str) -> Result<(String, PathBuf), F
     let help = "jig sessions ls lists the sessions";
     if wanted == "last" {
         names.truncate(1);
+    } else if names.iter().any(|name| name == wanted) {
+        names.retain(|name| name == wanted);
     } else {
         names.retain(|name| name.starts_with(wanted) || name[1..].starts_with(wanted));
     }

@@ -70,6 +70,7 @@ pub(crate) fn ask(common: &Common, screen: &Screen, args: AskArgs) -> Result<u8,
         trace_id: trace_id(&folder),
         limits: limits(&agents, &args),
         folder: here.display().to_string(),
+        host: Some(jig_rig::store::host_name()),
         model,
     };
     let redactor = models::session_model(common, &agents, charter.model.as_ref(), &root).redactor;

@@ -138,7 +138,13 @@ fn needs_runs(request: Option<&UserRequest>) -> bool {
     let Some(UserRequest::Ask { question }) = request else { return false };
     matches!(
         question,
-        Q::WhyRun { .. } | Q::WhyTest { .. } | Q::Bisect { .. } | Q::Compare { .. } | Q::Run { .. }
+        Q::WhyRun { .. }
+            | Q::WhyTest { .. }
+            | Q::Bisect { .. }
+            | Q::Compare { .. }
+            | Q::Run { .. }
+            | Q::TestOutcome { .. }
+            | Q::Log { .. }
     )
 }
 
