@@ -18,7 +18,7 @@ use jig_operator::tools::{RigToolDoor, ToolPolicy};
 
 use tokio::task::spawn_blocking;
 
-use super::bind::{FolderFiles, RowWatcher, SilentTools, agents_file};
+use super::bind::{BoardUsers, FolderFiles, RowWatcher, agents_file};
 use super::folders::{journal_failure, lock, open, open_with};
 use super::models::{SessionModel, session_model};
 use super::others;
@@ -158,7 +158,7 @@ pub(super) fn drive(
         let watcher = watcher.map_err(|error| Failure::of(Fault::Lab, &error))?;
         let binding = SessionBinding {
             door: Arc::new(ToolDoors::new(vec![Arc::new(door), Arc::clone(&servers) as _])),
-            events: Arc::new(SilentTools),
+            events: Arc::new(BoardUsers(screen.clone())),
             planner: Arc::new(WordsPlanner),
             model: model.clone(),
             files: Arc::new(FolderFiles(Arc::clone(&calls))),

@@ -20,8 +20,8 @@ const LOOKED_AT: u64 = 97;
 
 /// Words that units share, as those of a lab do.
 const WORDS: [&str; 16] = [
-    "uart", "loses", "byte", "behind", "sleep", "dma", "ends", "before", "fifo", "watchdog", "resets",
-    "probe", "missing", "clock", "stops", "ring",
+    "uart", "loses", "byte", "behind", "sleep", "dma", "ends", "before", "fifo", "watchdog",
+    "resets", "probe", "missing", "clock", "stops", "ring",
 ];
 
 /// Returns a word that only one unit has.

@@ -164,7 +164,9 @@ fn shown(found: Option<&ToolResult>, lines: &mut Vec<String>) {
         let kind = word("/verdict/kind").unwrap_or_default();
         lines.push(format!("{id}: {kind}: {summary}"));
     }
-    lines.extend(word("/verdict/cause").map(|cause| format!("cause: {cause}")));
+    let cause =
+        word("/verdict/cause").filter(|_| word("/verdict/kind").is_none_or(|kind| kind != "pass"));
+    lines.extend(cause.map(|cause| format!("cause: {cause}")));
 }
 
 fn run_line(run: &Value) -> String {
