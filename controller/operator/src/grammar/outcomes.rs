@@ -40,8 +40,33 @@ const SEVERAL: &[&str] =
 
 /// What a list of runs is asked for by, beside how they went.
 const LISTED: &[&str] = &[
-    "run", "runs", "test", "tests", "case", "cases", "have", "has", "had", "did", "do", "were",
-    "was", "are", "is", "there", "been", "all", "of", "the", "any", "a", "so", "far", "anything",
+    "run",
+    "runs",
+    "test",
+    "tests",
+    "case",
+    "cases",
+    "have",
+    "has",
+    "had",
+    "did",
+    "do",
+    "were",
+    "was",
+    "are",
+    "is",
+    "there",
+    "been",
+    "all",
+    "of",
+    "the",
+    "any",
+    "a",
+    "so",
+    "far",
+    "anything",
+    "everything",
+    "that",
 ];
 
 /// Words that say that something was printed.

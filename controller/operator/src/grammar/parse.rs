@@ -4,7 +4,7 @@ use super::forms::{RequestForm, nearest_forms};
 use super::lex::{MAX_TEXT, MAX_WORDS, Token, words};
 use super::questions::question;
 use super::request::{ActionVerb, Amount, RequestAction, TargetWord, UserRequest};
-use super::vocabulary::{FILLERS, POWER_NOUNS, names, power_around, starts_with, verb};
+use super::vocabulary::{FILLERS, POWER_NOUNS, names, power_around, starts_with, times_of, verb};
 
 /// Most that a request may repeat a test.
 const MAX_REPEAT: u32 = 100;
@@ -132,6 +132,9 @@ fn actions(tokens: &[Token]) -> Result<Vec<RequestAction>, Vec<String>> {
         // "turn off the power of bench-1", "erase the flash of bench-1"
         let is_part = |last: &RequestAction| match last.verb {
             ActionVerb::Power => token.is(POWER_NOUNS),
+            ActionVerb::Check => {
+                token.is(&["health"]) && rest.get(1).is_some_and(|t| t.is(&["of"]))
+            }
             ActionVerb::Erase => {
                 let of = rest.get(1).is_some_and(|next| next.is(&["of", "on", "in"]));
                 last.targets.is_empty() && of && token.is(&["flash", "memory", "chip"])
@@ -246,6 +249,7 @@ fn detail(action: &mut RequestAction, rest: &[Token]) -> usize {
     let times = match token.word.as_str() {
         "once" => Some((1, 1)),
         "twice" => Some((2, 1)),
+        _ if times_of(token).is_some() => times_of(token).map(|n| (n, 1)),
         word if rest.get(1).is_some_and(|next| next.is(&["times", "time", "x"])) => {
             word.parse().ok().map(|n: u32| (n, 2))
         }

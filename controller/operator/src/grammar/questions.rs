@@ -3,7 +3,7 @@
 use super::lex::Token;
 use super::outcomes::{self, FAILS};
 use super::parts::{QuestionEnd, run, skip, tail, test_name, texts};
-use super::request::{RequestQuestion, RunName};
+use super::request::{RequestQuestion, RunName, RunsWanted};
 use super::vocabulary::{names, starts_with};
 
 type Asked = Result<RequestQuestion, Vec<String>>;
@@ -59,7 +59,7 @@ fn why(tokens: &[Token]) -> Asked {
     let auxiliaries = ["did", "does", "do", "is", "was", "has", "are", "were", "have"];
     let rest =
         if tokens.first().is_some_and(|t| t.is(&auxiliaries)) { &tokens[1..] } else { tokens };
-    let QuestionEnd { rest, board, since, .. } = tail(rest);
+    let QuestionEnd { rest, board, since, until } = tail(rest);
     let end = rest.iter().rposition(|token| token.is(FAILS)).ok_or_else(|| texts(tokens))?;
     if end + 1 != rest.len() {
         return Err(texts(&rest[end + 1..]));
@@ -76,6 +76,14 @@ fn why(tokens: &[Token]) -> Asked {
     let since = since.or(inner_since);
     if let Some(run) = run(inner).or_else(|| inner.is_empty().then_some(RunName::Last)) {
         return Ok(RequestQuestion::WhyRun { run, board });
+    }
+    // "why is everything red today": what failed is listed.
+    if inner
+        .iter()
+        .all(|token| token.is(&["everything", "anything", "all", "the", "tests", "runs"]))
+    {
+        let only = Some(RunsWanted::Failed);
+        return Ok(RequestQuestion::Runs { board, since, until, only });
     }
     let test = test_name(inner)?;
     Ok(RequestQuestion::WhyTest { test, board, since })
@@ -174,7 +182,7 @@ fn show(tokens: &[Token]) -> Asked {
         {
             outcomes::runs(&rest[2..])
         }
-        () if first.is(&["failures", "failed", "failing", "passed", "any"]) => {
+        () if first.is(&["failures", "failed", "failing", "passed", "any", "everything"]) => {
             outcomes::listed(rest)
         }
         () if first.is(&["health", "status", "state"]) => health(skip(&rest[1..], &["of", "for"])),
@@ -258,6 +266,12 @@ fn asked(tokens: &[Token]) -> Asked {
         return match rest {
             _ if outcomes::asks_for_power(rest).is_some() => {
                 outcomes::asks_for_power(rest).ok_or_else(|| texts(rest))
+            }
+            // "is anything broken"
+            [what, last]
+                if what.is(&["anything", "something"]) && last.is(&["broken", "wrong"]) =>
+            {
+                health(&[])
             }
             [head @ .., last] if last.is(&well) => {
                 health(head).or_else(|_| outcomes::outcome(tokens))

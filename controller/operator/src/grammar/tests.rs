@@ -127,6 +127,7 @@ fn a_verb_may_stand_around_its_boards() {
         "turn the power off on bench-1",
         "switch off the power of bench-1",
         "cut the power of bench-1",
+        "kill the power of bench-1",
         "cut power to bench-1",
     ] {
         assert_eq!(actions(text), power("off", named("bench-1")), "{text}");
@@ -155,6 +156,19 @@ fn a_verb_may_stand_around_its_boards() {
             { "verb": "power", "power": "off", "targets": named("bench-1") },
             { "verb": "power", "power": "on", "targets": named("bench-2") },
         ])
+    );
+    let many =
+        json!([{ "verb": "run", "image": "app.elf", "repeat": 10, "targets": named("bench-1") }]);
+    for text in [
+        "run app.elf on bench-1 10x",
+        "run app.elf 10x on bench-1",
+        "run app.elf on bench-1 10 times",
+    ] {
+        assert_eq!(actions(text), many, "{text}");
+    }
+    assert_eq!(
+        actions("check the health of bench-1"),
+        json!([{ "verb": "check", "targets": named("bench-1") }])
     );
     assert_eq!(
         actions("put app.elf on bench-1"),
@@ -302,7 +316,13 @@ fn questions_about_runs_are_read() {
             &["status of bench-3", "show bench-3", "show the state of bench-3"],
             json!({ "about": "health", "board": "bench-3" }),
         ),
-        (&["which boards are broken?"], json!({ "about": "health" })),
+        (
+            &["why is everything red today?", "list everything that failed today"],
+            json!({
+                "about": "runs", "since": { "days_ago": 0 }, "only": "failed"
+            }),
+        ),
+        (&["which boards are broken?", "is anything broken?"], json!({ "about": "health" })),
         (&["what is wrong with bench-3?"], json!({ "about": "why_test", "test": "bench-3" })),
         (
             &["what does bench-3 print?", "what has bench-3 printed"],
@@ -463,8 +483,8 @@ fn names_verb(verb: ActionVerb, text: &str) -> bool {
         ActionVerb::Run | ActionVerb::Test => &["run", "boot", "start", "execute", "test"],
         ActionVerb::Reset => &["reset", "reboot", "restart"],
         ActionVerb::Erase => &["erase", "wipe"],
-        ActionVerb::Power => &["power", "turn", "switch", "cut"],
-        ActionVerb::Recover => &["recover", "revive"],
+        ActionVerb::Power => &["power", "turn", "switch", "cut", "kill"],
+        ActionVerb::Recover => &["recover", "revive", "unbrick"],
         ActionVerb::Check => &["check"],
     };
     let text = text.to_lowercase();

@@ -27,7 +27,7 @@ pub(super) fn verb(tokens: &[Token]) -> Option<(ActionVerb, Option<PowerWord>, u
         let (power, len) = particle(first, &tokens[1..])?;
         return Some((ActionVerb::Power, Some(power), len + 1));
     }
-    if first.is(&["cut"]) {
+    if first.is(&["cut", "kill"]) {
         let articles = tokens[1..].iter().take_while(|token| token.is(&["the", "its"])).count();
         let noun = tokens.get(articles + 1).is_some_and(|token| token.is(&["power"]));
         return noun.then_some((ActionVerb::Power, Some(PowerWord::Off), articles + 2));
@@ -49,7 +49,7 @@ pub(super) fn verb(tokens: &[Token]) -> Option<(ActionVerb, Option<PowerWord>, u
         (&["test"], ActionVerb::Test),
         (&["reset", "reboot", "restart"], ActionVerb::Reset),
         (&["erase", "wipe"], ActionVerb::Erase),
-        (&["recover", "revive"], ActionVerb::Recover),
+        (&["recover", "revive", "unbrick"], ActionVerb::Recover),
         (&["check"], ActionVerb::Check),
     ];
     known.iter().find(|(words, _)| first.is(words)).map(|(_, verb)| (*verb, None, 1))
@@ -210,11 +210,16 @@ pub(super) fn turns(token: &Token) -> bool {
     token.is(NEGATIONS)
 }
 
+/// Reads "10x".
+pub(super) fn times_of(token: &Token) -> Option<u32> {
+    token.word.strip_suffix('x').filter(|_| !token.quoted)?.parse().ok()
+}
+
 /// Tells whether a word names a board. A number in front of "times" does not.
 pub(super) fn names(rest: &[Token], at: usize) -> bool {
     let Some(token) = rest.get(at) else { return false };
     let times = rest.get(at + 1).is_some_and(|next| next.is(&["times", "time", "x"]));
-    let verb_like = !token.quoted && verb(&rest[at..]).is_some();
+    let verb_like = !token.quoted && verb(&rest[at..]).is_some() || times_of(token).is_some();
     token.is_name()
         && !token.is_path()
         && !token.is(NO_NAMES)
