@@ -1,9 +1,10 @@
-//! Sessions that meet another one at their board, that are confirmed too late, and that are gone on with on
-//! another host.
+//! Sessions that meet another one at their board, that are confirmed too late, that are gone on with on another
+//! host, and whose process is killed while they begin.
 
 use std::fs;
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::time::{Duration, SystemTime};
 
 use jig_model::redact::Redactor;
 use jig_operator::journal::{SessionEntry, SessionJournal};
@@ -126,4 +127,29 @@ fn a_session_of_another_host_is_shown_and_not_gone_on_with() {
     fs::remove_dir_all(&moved).unwrap();
     fs::remove_dir_all(&lost).unwrap();
     workshop.run(["ask", "--resume", &name, "--confirm", &digest]).says(0, &[]);
+}
+
+/// The moments of the kills are the subject: they lie between the start of the program and its first rows.
+#[test]
+fn a_session_whose_process_is_killed_while_it_begins_is_there_whole_or_not_at_all() {
+    let workshop = with_image();
+    let sessions = workshop.runs().join("sessions");
+    for moment in 0..24 {
+        let mut asks = workshop.jig(["ask", "how is microbit?"]);
+        let mut asks = asks.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(moment * 4));
+        asks.kill().unwrap();
+        asks.wait().unwrap();
+        let listed = document(&workshop.run(["--json", "sessions", "ls"]));
+        let broken = |session: &&Value| session["state"] == "broken";
+        assert_eq!(listed.as_array().unwrap().iter().find(broken), None, "{moment}: {listed}");
+    }
+    workshop.run(["ask", "how is microbit?"]).says(0, &[]);
+    // What such a process leaves goes when it is old.
+    let left = sessions.join(".new-s20200101-000000-aaaa");
+    fs::create_dir(&left).unwrap();
+    let old = SystemTime::now() - Duration::from_secs(7200);
+    fs::File::open(&left).unwrap().set_modified(old).unwrap();
+    workshop.run(["ask", "how is microbit?"]).says(0, &[]);
+    assert!(!left.exists());
 }
