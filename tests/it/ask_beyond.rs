@@ -250,9 +250,14 @@ fn a_failure_class_that_comes_back_is_proposed_approved_and_used() {
         document(&workshop.run(["--json", "sessions", "instructions", "show", "test"]))["version"]
             .as_u64()
     };
-    assert_eq!(version(&workshop), Some(1));
-    workshop.run(["sessions", "instructions", "approve", "1"]).says(0, &["has version 2"]);
-    assert_eq!(version(&workshop), Some(2));
+    let before = version(&workshop).unwrap();
+    let text = workshop.run(["sessions", "instructions", "show", "test"]);
+    text.says(0, &[]);
+    // What is shown is the prompt that a model gets.
+    assert!(text.out().contains("You plan work on a rig of firmware boards."), "{text}");
+    let after = format!("has version {}", before + 1);
+    workshop.run(["sessions", "instructions", "approve", "1"]).says(0, &[&after]);
+    assert_eq!(version(&workshop), Some(before + 1));
     workshop.run(["sessions", "instructions", "reject", "1"]).says(2, &["revision 1 is approved"]);
     workshop.run(["sessions", "instructions", "show", "9"]).says(2, &["there is no revision 9"]);
     workshop.run(["sessions", "instructions", "show", "cook"]).says(2, &["planner, code, test"]);

@@ -53,6 +53,8 @@ fn a_unit_is_found_judged_and_forgotten() {
     store.prints(&["show", &unit], &[TITLE, CAUSE, "seen       2x", "pending, maturity 0"]);
     assert_eq!(store.found(&["last", "byte", "of", "the", "uart"]), [unit.as_str()]);
     assert_eq!(store.found(&["--board", "nrf52840dk", "uart"]), [""; 0]);
+    assert_eq!(store.found(&["--since", "1h", "uart"]), [unit.as_str()]);
+    assert_eq!(store.found(&["--until", "1h", "uart"]), [""; 0]);
     store.prints(&["verify", &unit], &["verified, maturity 2"]);
     let edited = ["pending, maturity 1", "wait for TC", "version 2"];
     store.prints(&["edit", &unit, "--resolution", "wait for TC"], &edited);

@@ -14,6 +14,7 @@
 mod access;
 mod ask;
 mod ask_beyond;
+mod ask_late;
 mod ask_models;
 mod bad_input;
 mod board;

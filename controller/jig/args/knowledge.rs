@@ -80,6 +80,9 @@ pub(crate) struct KbSearchArgs {
     /// Only units of this time (90d)
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) since: Option<Duration>,
+    /// Only units that are older than this (30d)
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) until: Option<Duration>,
     /// Only units whose source was this sure, from 0 to 1
     #[arg(long, value_name = "NUMBER", default_value_t = 0.5, value_parser = share)]
     pub(crate) min_confidence: f64,

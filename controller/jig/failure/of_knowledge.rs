@@ -79,7 +79,7 @@ impl From<BenchError> for Failure {
                 Self::new(Fault::Lab, escape(chain(&error).as_bytes()).to_string())
                     .help("name the model's files with --embedding, or measure without it")
             }
-            BenchError::Fts(_) => Self::new(Fault::Bug, chain(&error)),
+            BenchError::Fts(_) | BenchError::Lost { .. } => Self::new(Fault::Bug, chain(&error)),
             BenchError::Time(_) | BenchError::Name(..) => {
                 Self::new(Fault::Usage, escape(chain(&error).as_bytes()).to_string())
             }

@@ -81,6 +81,7 @@ async fn main() {
         trace_id: "t".to_owned(),
         limits: SessionLimits::default(),
         folder: ".".to_owned(),
+        host: None,
         model: None,
     };
     let transitions =

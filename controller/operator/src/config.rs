@@ -223,6 +223,35 @@ fn problem(
     Problem { check, message, span, help: help.to_owned() }
 }
 
+/// What people call a key where they write it into the file.
+const KEYS: [&str; 8] =
+    ["key", "api_key", "apikey", "api-key", "token", "secret", "password", "authorization"];
+
+/// Tells whether a name is one of a key.
+fn is_key(name: &str) -> bool {
+    let name = name.trim_matches(['"', '\'']).to_ascii_lowercase();
+    KEYS.contains(&name.as_str())
+}
+
+/// Covers the values of keys: a message quotes the file, and goes to terminals and logs. No place moves.
+fn without_keys(text: &str) -> String {
+    let mut lines = Vec::new();
+    for line in text.split('\n') {
+        let mut covered = line.to_owned();
+        let mut from = 0;
+        while let Some(at) = covered[from..].find('=').map(|at| from + at) {
+            let name = covered[..at].trim_end().rsplit([' ', '\t', ',', '{', '.']).next();
+            if name.is_some_and(is_key) {
+                covered.replace_range(at + 1.., &"*".repeat(covered.len() - at - 1));
+                break;
+            }
+            from = at + 1;
+        }
+        lines.push(covered);
+    }
+    lines.join("\n")
+}
+
 impl AgentsFile {
     /// Reads the file. `origin` names it in messages.
     ///
@@ -231,7 +260,7 @@ impl AgentsFile {
     /// once, with its place.
     pub fn parse(origin: &str, text: &str) -> Result<Self, Problems> {
         let refused = |list: Vec<Problem>| {
-            let (origin, source) = (origin.to_owned(), text.to_owned());
+            let (origin, source) = (origin.to_owned(), without_keys(text));
             Err(Problems { kind: "agents file", origin, source, list })
         };
         if text.len() > MAX_AGENTS_FILE {
@@ -241,8 +270,14 @@ impl AgentsFile {
         let raw: RawAgentsFile = match toml::from_str(text) {
             Ok(raw) => raw,
             Err(error) => {
-                let help = "jig ask --help names the page that lists the keys";
                 let words = error.message().to_owned();
+                let of_key = error.span().and_then(|span| text.get(span)).is_some_and(is_key);
+                let help = match of_key {
+                    true => {
+                        "a key never stands in this file: key_env names its variable, key_file its file"
+                    }
+                    false => "jig ask --help names the page that lists the keys",
+                };
                 return refused(vec![problem("agents::syntax", words, error.span(), help)]);
             }
         };
@@ -379,5 +414,28 @@ mod tests {
         let typo =
             AgentsFile::parse("agents.toml", "version = 1\n[session]\nstep = 5").unwrap_err();
         assert_eq!(typo.located()[0].line, Some(3));
+    }
+    #[test]
+    fn a_key_that_stands_in_the_file_is_refused_and_not_quoted() {
+        let model = "version = 1\n[model.a]\nurl = \"http://a\"\nname = \"x\"\n";
+        for line in [
+            "key = \"s3cr3t-4419\"",
+            "  api_key='s3cr3t-4419'",
+            "\"token\" = \"\u{fc}s3cr3t-4419\"  # mine",
+            "timeout_s = 5 # s\nPassword = \"s3cr3t-4419\"",
+        ] {
+            let problems =
+                AgentsFile::parse("agents.toml", &format!("{model}{line}\n")).unwrap_err();
+            let told = format!("{problems:?}");
+            assert!(!told.contains("s3cr3t"), "{told}");
+            assert!(told.contains("key_env names its variable"), "{told}");
+            // Places in the file stay what they are.
+            assert_eq!(problems.source.len(), model.len() + line.len() + 1, "{told}");
+            let wanted = if line.starts_with("timeout") { 6 } else { 5 };
+            assert_eq!(problems.located()[0].line, Some(wanted), "{told}");
+        }
+        let inline = "version = 1\nmodel = { a = { url = \"http://a\", key = \"s3cr3t,4419\" } }\n";
+        let told = format!("{:?}", AgentsFile::parse("agents.toml", inline).unwrap_err());
+        assert!(!told.contains("s3cr3t") && !told.contains("4419"), "{told}");
     }
 }

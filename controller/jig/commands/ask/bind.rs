@@ -115,11 +115,17 @@ fn log(record: &SessionRecord) {
     }
 }
 
-/// What tools tell while they work is in the records of their runs.
-pub(super) struct SilentTools;
+/// Tells what a person has to know while a tool works: who has the board, and whom it disturbs. The rest is in
+/// the records of runs.
+pub(super) struct BoardUsers(pub(super) Screen);
 
-impl EventSink for SilentTools {
-    fn event(&self, _: CommandEvent) {}
+impl EventSink for BoardUsers {
+    fn event(&self, event: CommandEvent) {
+        use CommandEvent as E;
+        if matches!(event, E::Waiting { .. } | E::LeaseLost { .. } | E::Disturbing { .. }) {
+            self.0.event(event);
+        }
+    }
 }
 
 /// Returns where `agents.toml` is looked for: beside the rig file, else in this folder.

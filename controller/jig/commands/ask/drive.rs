@@ -18,7 +18,7 @@ use jig_operator::tools::{RigToolDoor, ToolPolicy};
 
 use tokio::task::spawn_blocking;
 
-use super::bind::{FolderFiles, RowWatcher, SilentTools, agents_file};
+use super::bind::{BoardUsers, FolderFiles, RowWatcher, agents_file};
 use super::folders::{journal_failure, lock, open, open_with};
 use super::models::{SessionModel, session_model};
 use super::others;
@@ -31,7 +31,7 @@ use crate::commands::mcp::LabCalls;
 use crate::commands::rig::stopped;
 use crate::commands::runtime::until_signalled;
 use crate::failure::Failure;
-use crate::render::Screen;
+use crate::render::{Screen, one_line};
 
 /// How often a signal is looked for.
 const LOOK: Duration = Duration::from_millis(50);
@@ -54,6 +54,7 @@ pub(super) fn resume(
     if session.ended {
         return ended(screen, name, &session);
     }
+    asked_here(name, &session)?;
     let mut requests = vec![PersonRequest::Resume];
     match session.state {
         OperatorState::Clarifying if !words.is_empty() => {
@@ -77,6 +78,25 @@ pub(super) fn resume(
     journal.append_all(&rows).map_err(journal_failure)?;
     drop((journal, held));
     drive(common, screen, (name, folder), session.seq)
+}
+
+/// Refuses to go on with a session that was asked for elsewhere: its boards and files are those of another host,
+/// and what was confirmed there was not confirmed here.
+fn asked_here(name: &str, session: &Session) -> Result<(), Failure> {
+    let (here, folder) = (jig_rig::store::host_name(), &session.charter.folder);
+    if let Some(host) = session.charter.host.as_ref().filter(|host| **host != here) {
+        let words = format!("{name} was asked for on {}, and this is {here}", one_line(host));
+        let help = format!("go on with it there, or ask anew; jig sessions show {name}");
+        return Err(Failure::new(Fault::Usage, words).help(help));
+    }
+    if !Path::new(folder).is_dir() {
+        let folder = one_line(folder);
+        let words = format!("the folder in which {name} was asked for, {folder}, is not there");
+        return Err(Failure::new(Fault::Usage, words).help(
+            "put it back, or ask anew: the files of a session are named relative to its folder",
+        ));
+    }
+    Ok(())
 }
 
 /// Reads the confirmation out of the arguments.
@@ -122,12 +142,6 @@ pub(super) fn drive(
     };
     let mut journal = open_with(folder, redactor.clone())?;
     let root = session.charter.folder.clone();
-    if !Path::new(&root).is_dir() {
-        let words =
-            format!("the folder in which {name} was asked for, {root}, is not on this host");
-        return Err(Failure::new(Fault::Usage, words)
-            .help("go on with it where it was asked for, or ask anew: its files are named relative to that folder"));
-    }
     // What a plan may do is confirmed by the person who asks; what reaches the rig's host is not planned.
     let rights = [AccessRight::See, AccessRight::Use, AccessRight::Flash, AccessRight::Power];
     let policy: ToolPolicy = rights.into_iter().collect();
@@ -144,7 +158,7 @@ pub(super) fn drive(
         let watcher = watcher.map_err(|error| Failure::of(Fault::Lab, &error))?;
         let binding = SessionBinding {
             door: Arc::new(ToolDoors::new(vec![Arc::new(door), Arc::clone(&servers) as _])),
-            events: Arc::new(SilentTools),
+            events: Arc::new(BoardUsers(screen.clone())),
             planner: Arc::new(WordsPlanner),
             model: model.clone(),
             files: Arc::new(FolderFiles(Arc::clone(&calls))),

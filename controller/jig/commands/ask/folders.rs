@@ -1,8 +1,9 @@
 //! Where sessions are: a folder each, beside the runs of the rig.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use jig_model::Fault;
 use jig_model::redact::Redactor;
@@ -48,20 +49,63 @@ pub(super) fn secret_variables() -> impl Iterator<Item = (String, String)> {
     })
 }
 
-/// Makes the folder of a new session; its name sorts by the time.
-pub(super) fn make(root: &Path) -> Result<(String, PathBuf), Failure> {
-    fs::create_dir_all(root).map_err(|error| unusable(root, &error))?;
-    let now = jiff::Timestamp::now();
-    for id in (0..1000).map_while(|n| id_to_try(now, n)) {
-        let name = format!("s{id}");
-        let path = root.join(&name);
-        match fs::create_dir(&path) {
-            Ok(()) => return Ok((name, path)),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(unusable(&path, &error)),
+/// How the folder of a session that is being begun is named, in front of its name.
+const BEGUN: &str = ".new-";
+
+/// Since when a folder that is being begun is left over from a process that is gone.
+const LEFT_OVER: Duration = Duration::from_secs(3600);
+
+/// A session that is being begun. It is there, under its name, as soon as its first row is durable.
+pub(super) struct NewSession {
+    /// Its name, which sorts by the time.
+    pub(super) name: String,
+    /// Its folder.
+    pub(super) folder: PathBuf,
+    /// The folder in which its journal is begun.
+    pub(super) begun: PathBuf,
+}
+
+impl NewSession {
+    /// Makes the folder in which a journal is begun.
+    pub(super) fn make(root: &Path) -> Result<Self, Failure> {
+        fs::create_dir_all(root).map_err(|error| unusable(root, &error))?;
+        sweep(root);
+        let now = jiff::Timestamp::now();
+        for id in (0..1000).map_while(|n| id_to_try(now, n)) {
+            let name = format!("s{id}");
+            let (folder, begun) = (root.join(&name), root.join(format!("{BEGUN}{name}")));
+            if folder.exists() {
+                continue;
+            }
+            match fs::create_dir(&begun) {
+                Ok(()) => return Ok(Self { name, folder, begun }),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(unusable(&begun, &error)),
+            }
+        }
+        Err(Failure::new(Fault::Lab, format!("no name is free in {}", root.display())))
+    }
+
+    /// Gives the folder its name.
+    pub(super) fn there(&self) -> Result<(), Failure> {
+        let root = self.folder.parent().unwrap_or(Path::new("."));
+        let named = fs::rename(&self.begun, &self.folder);
+        let named = named.and_then(|()| File::open(root)?.sync_all());
+        named.map_err(|error| unusable(&self.folder, &error))
+    }
+}
+
+/// Removes what processes have left that were killed while they began a session.
+fn sweep(root: &Path) {
+    let Ok(entries) = fs::read_dir(root) else { return };
+    for entry in entries.flatten() {
+        let begun = entry.file_name().to_str().is_some_and(|name| name.starts_with(BEGUN));
+        let age = || entry.metadata().ok()?.modified().ok()?.elapsed().ok();
+        if begun && age().is_some_and(|age| age > LEFT_OVER) {
+            // What cannot be removed is no session, and costs nothing but its place.
+            let _ = fs::remove_dir_all(entry.path());
         }
     }
-    Err(Failure::new(Fault::Lab, format!("no name is free in {}", root.display())))
 }
 
 /// Lists the sessions, newest first.
@@ -86,6 +130,8 @@ pub(super) fn find(common: &Common, wanted: &str) -> Result<(String, PathBuf), F
     let help = "jig sessions ls lists the sessions";
     if wanted == "last" {
         names.truncate(1);
+    } else if names.iter().any(|name| name == wanted) {
+        names.retain(|name| name == wanted);
     } else {
         names.retain(|name| name.starts_with(wanted) || name[1..].starts_with(wanted));
     }

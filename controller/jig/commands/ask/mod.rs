@@ -25,7 +25,7 @@ use serde_json::json;
 
 pub(crate) use self::bind::agents_file;
 pub(crate) use self::folders::sessions_of;
-use self::folders::{find, make, root, unusable};
+use self::folders::{NewSession, find, root, unusable};
 pub(crate) use self::models::{KeyProblem, approved, model_keys};
 pub(crate) use self::sessions::sessions;
 use crate::args::{AskArgs, Common};
@@ -60,22 +60,25 @@ pub(crate) fn ask(common: &Common, screen: &Screen, args: AskArgs) -> Result<u8,
     let words = matches!(source, PlanSource::Words);
     let model = models::chosen(&agents, args.model.as_deref())?.filter(|_| words);
     let root = root(common)?;
-    let (name, folder) = make(&root)?;
+    let new = NewSession::make(&root)?;
+    let NewSession { name, folder, begun } = &new;
     let here = std::env::current_dir().map_err(|error| unusable(Path::new("."), &error))?;
     let charter = Charter {
         text,
         source,
         confirmed: args.yes.map(Into::into),
         plan_only: args.plan_only,
-        trace_id: trace_id(&folder),
+        trace_id: trace_id(folder),
         limits: limits(&agents, &args),
         folder: here.display().to_string(),
+        host: Some(jig_rig::store::host_name()),
         model,
     };
     let redactor = models::session_model(common, &agents, charter.model.as_ref(), &root).redactor;
-    let begun = SessionJournal::begin(&folder, charter, redactor);
-    drop(begun.map_err(folders::journal_failure)?);
-    drive::drive(common, screen, (&name, &folder), 0)
+    let journal = SessionJournal::begin(begun, charter, redactor);
+    drop(journal.map_err(folders::journal_failure)?);
+    new.there()?;
+    drive::drive(common, screen, (name, folder), 0)
 }
 
 /// Makes the id of a session's trace out of its folder and this host, which no other session has.

@@ -142,6 +142,7 @@ impl From<CaseStoreError> for Failure {
     fn from(error: CaseStoreError) -> Self {
         let fault = match &error {
             CaseStoreError::Database { .. } => Fault::Lab,
+            CaseStoreError::Prompts(_) => Fault::Bug,
             CaseStoreError::Foreign { .. }
             | CaseStoreError::NoRevision(_)
             | CaseStoreError::Decided(..)
@@ -159,7 +160,7 @@ impl From<CaseStoreError> for Failure {
             CaseStoreError::Foreign { .. } => {
                 failure.help("use the jig that wrote it, or put the file away")
             }
-            CaseStoreError::Database { .. } => failure,
+            CaseStoreError::Database { .. } | CaseStoreError::Prompts(_) => failure,
         }
     }
 }

@@ -28,13 +28,15 @@ pub(super) fn search(at: &KbDesk<'_>, args: KbSearchArgs) -> Result<u8, Failure>
         }
         words => words.join(" "),
     };
+    let ago = |time| Timestamp::now().checked_sub(time).ok();
     let context = RetrievalContext {
         product_line: args.product_line,
         board: args.board,
         tags: args.tag,
         files: args.file,
         signature: args.signature,
-        since: args.since.and_then(|since| Timestamp::now().checked_sub(since).ok()),
+        since: args.since.and_then(ago),
+        until: args.until.and_then(ago),
         min_confidence: args.min_confidence,
         max_results: args.max_results,
         include_expired: args.all,

@@ -37,7 +37,7 @@ use crate::render::Paint;
 /// Most files of a run that are listed.
 const MOST_FILES: usize = 1000;
 
-/// Most bytes of the lines of a log that are answered.
+/// Most bytes of the lines of a log, and of a list of runs, that are answered.
 const MOST_LOG: usize = 28 << 10;
 
 /// Answers a question.
@@ -168,10 +168,20 @@ async fn runs(
             }
         },
     }
-    let more = runs.len() > limit;
+    let found = runs.len();
     runs.truncate(limit);
-    let runs: Vec<Value> = runs.iter().map(list::as_json).collect();
-    Ok(json!({ "runs": runs, "more": more }))
+    // What does not fit is left for the next page: a list with a hole would be taken for a whole one.
+    let mut bytes = 0;
+    let mut told: Vec<Value> = Vec::new();
+    for run in runs.iter().map(list::as_json) {
+        bytes += run.to_string().len() + 1;
+        if bytes > MOST_LOG && !told.is_empty() {
+            break;
+        }
+        told.push(run);
+    }
+    let more = found > told.len();
+    Ok(json!({ "runs": told, "more": more }))
 }
 
 /// Reads lines of the time line of a run; the last ones where no first one is named.

@@ -63,6 +63,16 @@ pub enum BenchError {
     /// A document has a time that no calendar has.
     #[error("document {0:?} has no time between the years -9999 and 9999")]
     Time(String),
+    /// Units that were stored are not there.
+    #[error("{stored} units were stored: the store has {kept}, the index {indexed}")]
+    Lost {
+        /// How many were stored.
+        stored: u64,
+        /// How many the store has.
+        kept: u64,
+        /// How many the index has.
+        indexed: u64,
+    },
     /// A name cannot be made.
     #[error("document {0:?} cannot be named")]
     Name(String, #[source] UnitIdError),

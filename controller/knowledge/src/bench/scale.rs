@@ -119,7 +119,11 @@ pub fn fill(corpus: &Corpus, folder: &Path, units: usize) -> Result<ScaleBuild, 
     let store_s = seconds(began);
     let began = Instant::now();
     knowledge.store().check()?;
-    knowledge.rebuild()?;
+    let indexed = u64::from(knowledge.rebuild()?);
+    let (kept, stored) = (knowledge.store().counts()?.units, units as u64);
+    if (kept, indexed) != (stored, stored) {
+        return Err(BenchError::Lost { stored, kept, indexed });
+    }
     let reindex_s = seconds(began);
     drop(knowledge);
     let knowledge = Knowledge::open(folder, options())?;

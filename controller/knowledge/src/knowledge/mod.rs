@@ -13,6 +13,8 @@
 mod capture;
 mod learn;
 mod meaning;
+#[cfg(test)]
+mod scale_tests;
 mod search;
 #[cfg(test)]
 mod tests;

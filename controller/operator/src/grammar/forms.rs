@@ -54,7 +54,7 @@ pub const FORMS: &[RequestForm] = &[
     RequestForm {
         form: "power on|off|cycle BOARD",
         example: "power cycle bench-3",
-        about: "switches the power of a board",
+        about: "switches the power of a board; `turn BOARD off` does, too",
         near: &["power", "switch", "turn", "off", "cycle"],
     },
     RequestForm {
@@ -116,6 +116,36 @@ pub const FORMS: &[RequestForm] = &[
         example: "list runs on bench-3 since yesterday",
         about: "lists runs, the newest first",
         near: &["runs", "list", "history"],
+    },
+    RequestForm {
+        form: "what failed [on BOARD] [WHEN]",
+        example: "what failed yesterday?",
+        about: "lists the runs that did not pass; `passed` those that did",
+        near: &["what", "failed", "failures", "passed", "today", "yesterday"],
+    },
+    RequestForm {
+        form: "did RUN pass",
+        example: "did the last run on bench-3 pass?",
+        about: "tells what a run came to",
+        near: &["did", "pass", "green", "result", "go"],
+    },
+    RequestForm {
+        form: "did TEST pass [on BOARD] [WHEN]",
+        example: "does boot-test still fail on bench-3?",
+        about: "tells what the last run of a test came to",
+        near: &["did", "does", "pass", "passed", "still"],
+    },
+    RequestForm {
+        form: "show the log of RUN",
+        example: "show the log of the last run",
+        about: "tells the last lines of a run's time line",
+        near: &["log", "printed", "timeline", "output"],
+    },
+    RequestForm {
+        form: "is BOARD on",
+        example: "is bench-3 on?",
+        about: "asks whether a board has power",
+        near: &["power", "powered", "on"],
     },
     RequestForm {
         form: "show RUN",

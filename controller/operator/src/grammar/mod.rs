@@ -14,7 +14,9 @@
 mod forms;
 mod lex;
 mod named;
+mod outcomes;
 mod parse;
+mod parts;
 mod questions;
 mod request;
 mod vocabulary;
@@ -24,7 +26,8 @@ pub use forms::{FORMS, RequestForm, nearest_forms};
 pub use named::names_call;
 pub use parse::{NotUnderstood, parse};
 pub use request::{
-    ActionVerb, Amount, PowerWord, RequestAction, RequestQuestion, RunName, TargetWord, UserRequest,
+    ActionVerb, Amount, PowerWord, RequestAction, RequestQuestion, RunName, RunsWanted, TargetWord,
+    UserRequest,
 };
 pub use when::SinceWord;
 

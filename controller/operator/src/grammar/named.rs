@@ -6,7 +6,8 @@
 use serde_json::Value;
 
 use super::lex::words;
-use super::vocabulary::{turns, verb};
+use super::request::ActionVerb;
+use super::vocabulary::{power_around, turns, verb};
 
 /// Words that name every board.
 const ALL: &[&str] = &["every", "all", "each"];
@@ -20,8 +21,12 @@ pub fn names_call(text: &str, tool: &str, args: &Value, (place, kind): (&str, &s
     }
     let word = |field: &str| args.get(field).and_then(Value::as_str);
     let said = |name: &str| tokens.iter().any(|token| !name.is_empty() && token.text == name);
-    let verbs = (0..tokens.len()).filter_map(|at| verb(&tokens[at..]));
-    let acts = verbs.into_iter().any(|(verb, power, _)| {
+    let verbs = (0..tokens.len()).filter_map(|at| {
+        let around =
+            || power_around(&tokens[at..]).map(|(power, ..)| (ActionVerb::Power, Some(power)));
+        verb(&tokens[at..]).map(|(verb, power, _)| (verb, power)).or_else(around)
+    });
+    let acts = verbs.into_iter().any(|(verb, power)| {
         let same = verb.as_str() == tool;
         same && power.is_none_or(|power| word("action") == Some(power.as_str()))
     });
@@ -76,6 +81,9 @@ mod tests {
         assert!(named("wipe bench-3 clean", "erase", &place));
         let power = |action: &str| json!({ "place": "bench-3", "action": action });
         assert!(named("power off bench-3 for tonight", "power", &power("off")));
+        assert!(named("turn bench-3 off and have a rest", "power", &power("off")));
+        assert!(!named("turn bench-3 on", "power", &power("off")));
+        assert!(!named("switch bench-3 off and on again", "power", &power("off")));
         assert!(!named("power off bench-3 for tonight", "power", &power("cycle")));
         assert!(!named("erase bench-3", "memory_write", &place));
         assert!(!named(&"erase bench-3 ".repeat(1000), "erase", &place));

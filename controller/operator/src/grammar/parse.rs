@@ -4,7 +4,7 @@ use super::forms::{RequestForm, nearest_forms};
 use super::lex::{MAX_TEXT, MAX_WORDS, Token, words};
 use super::questions::question;
 use super::request::{ActionVerb, Amount, RequestAction, TargetWord, UserRequest};
-use super::vocabulary::{FILLERS, names, starts_with, verb};
+use super::vocabulary::{FILLERS, POWER_NOUNS, names, power_around, starts_with, times_of, verb};
 
 /// Most that a request may repeat a test.
 const MAX_REPEAT: u32 = 100;
@@ -90,13 +90,31 @@ fn actions(tokens: &[Token]) -> Result<Vec<RequestAction>, Vec<String>> {
     let mut at = 0;
     // Where the next word may be a verb: at the beginning, and behind a connection.
     let mut opens = true;
+    // The rest of a verb that stands around its boards: where it begins, and where it ends.
+    let mut behind = None;
     while at < tokens.len() {
+        if let Some((_, end)) = behind.take_if(|(begin, _)| *begin == at) {
+            at = end;
+            opens = false;
+            continue;
+        }
         let rest = &tokens[at..];
         let token = &rest[0];
         if let Some((verb, power, len)) = verb(rest).filter(|_| opens || token.after_stop) {
             let (image, plan, repeat) = (None, None, None);
             actions.push(RequestAction { verb, power, image, plan, repeat, targets: Vec::new() });
             at += len;
+            opens = false;
+            continue;
+        }
+        if let Some((power, begin, len)) =
+            power_around(rest).filter(|_| behind.is_none() && (opens || token.after_stop))
+        {
+            let (verb, power) = (ActionVerb::Power, Some(power));
+            let (image, plan, repeat) = (None, None, None);
+            actions.push(RequestAction { verb, power, image, plan, repeat, targets: Vec::new() });
+            behind = Some((at + begin, at + begin + len));
+            at += 1;
             opens = false;
             continue;
         }
@@ -111,14 +129,26 @@ fn actions(tokens: &[Token]) -> Result<Vec<RequestAction>, Vec<String>> {
             at += 1;
             continue;
         }
-        if token.is(FILLERS) {
+        // "turn off the power of bench-1", "erase the flash of bench-1"
+        let is_part = |last: &RequestAction| match last.verb {
+            ActionVerb::Power => token.is(POWER_NOUNS),
+            ActionVerb::Check => {
+                token.is(&["health"]) && rest.get(1).is_some_and(|t| t.is(&["of"]))
+            }
+            ActionVerb::Erase => {
+                let of = rest.get(1).is_some_and(|next| next.is(&["of", "on", "in"]));
+                last.targets.is_empty() && of && token.is(&["flash", "memory", "chip"])
+            }
+            _ => false,
+        };
+        if token.is(FILLERS) || actions.last().is_some_and(is_part) {
             at += 1;
             continue;
         }
         // "with", "on" and the like only say what kind of word follows, and that the words tell.
         let preposition =
             ["on", "to", "at", "onto", "into", "with", "using", "in", "for", "of", "from", "by"];
-        if token.is(&preposition) && rest.len() > 1 {
+        if token.is(&preposition) && has_object(&rest[1..]) {
             at += 1;
             opens = actions.is_empty();
             continue;
@@ -155,6 +185,18 @@ fn actions(tokens: &[Token]) -> Result<Vec<RequestAction>, Vec<String>> {
     }
     share(&mut actions, &shared);
     Ok(actions)
+}
+
+/// Tells whether words can stand behind a preposition: a board, a file, a pronoun. "bench-2 on please" has none.
+fn has_object(tokens: &[Token]) -> bool {
+    let articles = ["the", "a", "an", "my", "our", "image", "firmware", "binary", "file", "plan"];
+    let about = tokens.iter().take_while(|token| token.is(&articles)).count();
+    let pronouns = [
+        "it", "them", "this", "that", "these", "those", "there", "board", "boards", "place",
+        "places", "power",
+    ];
+    let stands = |token: &Token| token.is(&pronouns) || token.is_path();
+    tokens.get(about).is_some_and(stands) || target(&tokens[about..]).is_some()
 }
 
 /// Gives actions without a board those of the sentence, and tests behind an image that image.
@@ -207,6 +249,7 @@ fn detail(action: &mut RequestAction, rest: &[Token]) -> usize {
     let times = match token.word.as_str() {
         "once" => Some((1, 1)),
         "twice" => Some((2, 1)),
+        _ if times_of(token).is_some() => times_of(token).map(|n| (n, 1)),
         word if rest.get(1).is_some_and(|next| next.is(&["times", "time", "x"])) => {
             word.parse().ok().map(|n: u32| (n, 2))
         }

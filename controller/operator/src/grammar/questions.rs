@@ -1,9 +1,10 @@
 //! Questions: sentences that begin with a word that asks, and lead to steps that only read.
 
 use super::lex::Token;
-use super::request::{RequestQuestion, RunName};
+use super::outcomes::{self, FAILS};
+use super::parts::{QuestionEnd, run, skip, tail, test_name, texts};
+use super::request::{RequestQuestion, RunName, RunsWanted};
 use super::vocabulary::{names, starts_with};
-use super::when::SinceWord;
 
 type Asked = Result<RequestQuestion, Vec<String>>;
 
@@ -20,7 +21,11 @@ pub(super) fn question(tokens: &[Token]) -> Option<Asked> {
         () if one_of(&["bisect"]) => bisect(rest),
         () if one_of(&["search", "find", "lookup"]) => search(skip(rest, &["for", "out", "about"])),
         () if one_of(&["health"]) => health(skip(rest, &["of", "for"])),
-        () if one_of(&["runs"]) => runs(rest),
+        () if one_of(&["runs"]) => outcomes::runs(rest),
+        () if one_of(&["status", "state"]) => health(skip(rest, &["of", "for"])),
+        () if one_of(&["failures", "failed", "failing"]) || any_failures(tokens) => {
+            outcomes::listed(tokens)
+        }
         () if one_of(&["free", "available", "idle"]) => boards(tokens),
         () if one_of(&["show", "list", "print", "display", "tell", "read", "give"]) => show(rest),
         () if one_of(&["console", "open", "tail"]) => {
@@ -29,9 +34,11 @@ pub(super) fn question(tokens: &[Token]) -> Option<Asked> {
         () if one_of(&["which", "what", "who", "when", "since", "how", "is", "are", "has"]) => {
             asked(tokens)
         }
+        () if one_of(&["was", "were", "does", "do", "did", "have"]) => outcomes::outcome(tokens),
+        () if starts_with(tokens, &["can", "i", "use"]) => boards(&tokens[3..]),
         () if one_of(&[
-            "whose", "where", "was", "were", "does", "do", "did", "should", "shall", "may", "must",
-            "have", "can", "could", "would", "will", "whether", "if", "what's", "how's", "who's",
+            "whose", "where", "should", "shall", "may", "must", "can", "could", "would", "will",
+            "whether", "if", "what's", "how's", "who's",
         ]) =>
         {
             Err(texts(tokens))
@@ -40,69 +47,11 @@ pub(super) fn question(tokens: &[Token]) -> Option<Asked> {
     })
 }
 
-fn texts(tokens: &[Token]) -> Vec<String> {
-    tokens.iter().map(|token| token.text.clone()).collect()
-}
-
-/// Returns the words without those at the beginning that say nothing.
-fn skip<'t>(mut tokens: &'t [Token], words: &[&str]) -> &'t [Token] {
-    let articles = ["the", "a", "an", "me", "us", "my", "our"];
-    while tokens.first().is_some_and(|token| token.is(words) || token.is(&articles)) {
-        tokens = &tokens[1..];
-    }
-    tokens
-}
-
-/// Reads the end of a question: "on bench-3", "since yesterday", in whatever order. Returns what is left
-/// in front of it.
-fn tail(mut tokens: &[Token]) -> (&[Token], Option<String>, Option<SinceWord>) {
-    let (mut board, mut since) = (None, None);
-    for _ in 0..4 {
-        let on = |token: &Token| token.is(&["on", "at", "of", "for"]);
-        let len = tokens.len();
-        let place = (0..len.saturating_sub(1)).rev().find(|&n| on(&tokens[n])).and_then(|n| {
-            let behind = skip(&tokens[n + 1..], &["board", "place"]);
-            (behind.len() == 1 && names(behind, 0)).then(|| (n, behind[0].text.clone()))
-        });
-        if let Some((n, name)) = place.filter(|_| board.is_none()) {
-            board = Some(name);
-            tokens = &tokens[..n];
-            continue;
-        }
-        let time = (0..len).find_map(|n| {
-            let begins = tokens[n].is(&["since", "in", "within", "from", "during", "for"]);
-            let behind = if begins { skip(&tokens[n + 1..], &[]) } else { &tokens[n..] };
-            let bare = tokens[n].is(&["today", "yesterday"]);
-            let (found, words) = (begins || bare).then(|| SinceWord::read(behind)).flatten()?;
-            (words == behind.len()).then_some((n, found))
-        });
-        if let Some((n, found)) = time.filter(|_| since.is_none()) {
-            since = Some(found);
-            tokens = &tokens[..n];
-            continue;
-        }
-        break;
-    }
-    (tokens, board, since)
-}
-
-/// Reads the name of a run: an id, "last", "the last run", "previous one".
-fn run(tokens: &[Token]) -> Option<RunName> {
-    let tokens = skip(tokens, &["run"]);
-    let (first, behind) = tokens.split_first()?;
-    let named = match first.word.as_str() {
-        _ if first.quoted => None,
-        "last" | "latest" | "newest" | "it" | "that" => Some(RunName::Last),
-        "previous" => Some(RunName::Previous),
-        _ if first.is_run_id() => Some(RunName::Id(first.text.clone())),
-        _ => None,
-    }?;
-    let rest = skip(behind, &["run", "one", "test"]);
-    match (named, rest) {
-        (named, []) => Some(named),
-        // "the run before last", "the one before"
-        _ => None,
-    }
+/// Tells whether some words ask for any failures: "any failures today".
+fn any_failures(tokens: &[Token]) -> bool {
+    let behind = tokens.get(1);
+    tokens.first().is_some_and(|token| token.is(&["any"]))
+        && behind.is_some_and(|token| token.is(&["failure", "failures", "failed", "failing"]))
 }
 
 /// "why did RUN fail", "why does TEST fail on BOARD since WHEN"
@@ -110,12 +59,8 @@ fn why(tokens: &[Token]) -> Asked {
     let auxiliaries = ["did", "does", "do", "is", "was", "has", "are", "were", "have"];
     let rest =
         if tokens.first().is_some_and(|t| t.is(&auxiliaries)) { &tokens[1..] } else { tokens };
-    let (rest, board, since) = tail(rest);
-    let fails = [
-        "fail", "fails", "failed", "failing", "break", "breaks", "broke", "broken", "crash",
-        "crashes", "crashed", "crashing", "hang", "hangs", "time", "red", "flaky",
-    ];
-    let end = rest.iter().rposition(|token| token.is(&fails)).ok_or_else(|| texts(tokens))?;
+    let QuestionEnd { rest, board, since, until } = tail(rest);
+    let end = rest.iter().rposition(|token| token.is(FAILS)).ok_or_else(|| texts(tokens))?;
     if end + 1 != rest.len() {
         return Err(texts(&rest[end + 1..]));
     }
@@ -126,32 +71,27 @@ fn why(tokens: &[Token]) -> Asked {
         about = &about[..about.len() - 1];
     }
     // "why did the last run on bench-3 fail"
-    let (inner, inner_board, inner_since) = tail(about);
+    let QuestionEnd { rest: inner, board: inner_board, since: inner_since, .. } = tail(about);
     let board = board.or(inner_board);
     let since = since.or(inner_since);
     if let Some(run) = run(inner).or_else(|| inner.is_empty().then_some(RunName::Last)) {
         return Ok(RequestQuestion::WhyRun { run, board });
     }
+    // "why is everything red today": what failed is listed.
+    if inner
+        .iter()
+        .all(|token| token.is(&["everything", "anything", "all", "the", "tests", "runs"]))
+    {
+        let only = Some(RunsWanted::Failed);
+        return Ok(RequestQuestion::Runs { board, since, until, only });
+    }
     let test = test_name(inner)?;
     Ok(RequestQuestion::WhyTest { test, board, since })
 }
 
-/// Reads the name of a test: one word, or quoted words.
-fn test_name(tokens: &[Token]) -> Result<String, Vec<String>> {
-    let tokens = skip(tokens, &["test", "case", "plan"]);
-    let kept = match tokens {
-        [head @ .., last] if last.is(&["test", "case", "plan"]) && !head.is_empty() => head,
-        all => all,
-    };
-    match kept {
-        [one] if one.text.len() <= 256 => Ok(one.text.clone()),
-        all => Err(texts(all)),
-    }
-}
-
 /// "explain the last run", "explain RUN"
 fn explained(tokens: &[Token]) -> Asked {
-    let (rest, board, _) = tail(tokens);
+    let QuestionEnd { rest, board, .. } = tail(tokens);
     let rest = skip(rest, &["failure", "of", "why", "what", "happened", "in"]);
     let run = run(rest).or_else(|| rest.is_empty().then_some(RunName::Last));
     run.map(|run| RequestQuestion::WhyRun { run, board }).ok_or_else(|| texts(tokens))
@@ -160,6 +100,10 @@ fn explained(tokens: &[Token]) -> Asked {
 /// "compare A and B"
 fn compared(tokens: &[Token]) -> Asked {
     let tokens = skip(tokens, &["runs", "run", "between"]);
+    if starts_with(tokens, &["last", "two"]) && skip(&tokens[2..], &["runs"]).is_empty() {
+        let (before, after) = (RunName::Previous, RunName::Last);
+        return Ok(RequestQuestion::Compare { before, after });
+    }
     let between = tokens.iter().position(|token| token.is(&["and", "with", "to", "against"]));
     let (first, second) = match between {
         Some(n) => (&tokens[..n], &tokens[n + 1..]),
@@ -178,7 +122,7 @@ fn compared(tokens: &[Token]) -> Asked {
 
 /// "bisect TEST on BOARD"
 fn bisect(tokens: &[Token]) -> Asked {
-    let (rest, board, _) = tail(tokens);
+    let QuestionEnd { rest, board, .. } = tail(tokens);
     Ok(RequestQuestion::Bisect { test: test_name(rest)?, board })
 }
 
@@ -195,12 +139,6 @@ fn health(tokens: &[Token]) -> Asked {
         [one] if names(tokens, 0) => Ok(RequestQuestion::Health { board: Some(one.text.clone()) }),
         all => Err(texts(all)),
     }
-}
-
-/// "runs on bench-3 since yesterday"
-fn runs(tokens: &[Token]) -> Asked {
-    let (rest, board, since) = tail(tokens);
-    if rest.is_empty() { Ok(RequestQuestion::Runs { board, since }) } else { Err(texts(rest)) }
 }
 
 /// "free nrf52 boards", "boards"
@@ -238,20 +176,36 @@ fn show(tokens: &[Token]) -> Asked {
     let rest = skip(tokens, &["all", "about"]);
     let Some(first) = rest.first() else { return Err(texts(tokens)) };
     match () {
-        () if first.is(&["runs"]) => runs(&rest[1..]),
+        () if first.is(&["runs"]) => outcomes::runs(&rest[1..]),
         () if first.is(&["last", "latest", "recent", "newest"])
             && rest.get(1).is_some_and(|token| token.is(&["runs"])) =>
         {
-            runs(&rest[2..])
+            outcomes::runs(&rest[2..])
         }
-        () if first.is(&["health"]) => health(skip(&rest[1..], &["of", "for"])),
+        () if first.is(&["failures", "failed", "failing", "passed", "any", "everything"]) => {
+            outcomes::listed(rest)
+        }
+        () if first.is(&["health", "status", "state"]) => health(skip(&rest[1..], &["of", "for"])),
+        () if first.is(&["log", "logs", "output", "timeline"])
+            && outcomes::log(&rest[1..]).is_some() =>
+        {
+            outcomes::log(&rest[1..]).ok_or_else(|| texts(rest))
+        }
         () if first.is(&["console", "output", "serial"]) => console(rest),
         () if first.is(&["board", "boards", "place", "places", "free", "available", "idle"]) => {
             boards(rest)
         }
         () => {
-            let named = skip(rest, &["result", "results", "of", "run"]);
-            run(named).map(|run| RequestQuestion::Run { run }).ok_or_else(|| texts(rest))
+            let of = ["result", "results", "of", "run"];
+            let QuestionEnd { rest: named, board, .. } = tail(rest);
+            // The id of a run is written like the name of a board.
+            let whole = run(skip(rest, &of)).map(|run| (run, None));
+            match whole.or_else(|| run(skip(named, &of)).map(|run| (run, board))) {
+                Some((run, board)) => Ok(RequestQuestion::Run { run, board }),
+                // "show bench-3"
+                None if rest.len() == 1 && names(rest, 0) => health(rest),
+                None => Err(texts(rest)),
+            }
         }
     }
 }
@@ -268,6 +222,11 @@ fn asked(tokens: &[Token]) -> Asked {
     }
     if begins(&["what", "happened"]) || begins(&["what", "went", "wrong"]) {
         let behind = if tokens[1].is(&["went"]) { &tokens[3..] } else { &tokens[2..] };
+        let QuestionEnd { rest, since, .. } = tail(behind);
+        // "what happened on bench-3 since yesterday"
+        if rest.is_empty() && since.is_some() {
+            return outcomes::runs(behind);
+        }
         return explained(skip(behind, &["in", "with", "to", "during"]));
     }
     let know: &[&[&str]] =
@@ -279,7 +238,7 @@ fn asked(tokens: &[Token]) -> Asked {
         return bisect(&tokens[3..]);
     }
     if begins(&["when", "did"]) || begins(&["since", "when"]) {
-        let (rest, board, _) = tail(&tokens[2..]);
+        let QuestionEnd { rest, board, .. } = tail(&tokens[2..]);
         let rest = skip(rest, &["does", "did", "has", "is"]);
         let words =
             ["start", "begin", "break", "failing", "fail", "fails", "to", "been", "started"];
@@ -290,6 +249,12 @@ fn asked(tokens: &[Token]) -> Asked {
         return Ok(RequestQuestion::Bisect { test: test_name(&rest[..end])?, board });
     }
     let well = ["healthy", "ok", "okay", "well", "fine", "doing", "good", "broken", "alive"];
+    if begins(&["how", "many"]) {
+        return outcomes::listed(&tokens[2..]);
+    }
+    if begins(&["how", "did"]) {
+        return outcomes::went(&tokens[2..]);
+    }
     if tokens[0].is(&["how"]) {
         let rest = skip(rest, &["is", "are", "healthy"]);
         let rest =
@@ -299,7 +264,18 @@ fn asked(tokens: &[Token]) -> Asked {
     if tokens[0].is(&["is", "are", "has"]) {
         let free = ["free", "available", "idle", "used", "busy", "taken"];
         return match rest {
-            [head @ .., last] if last.is(&well) => health(head),
+            _ if outcomes::asks_for_power(rest).is_some() => {
+                outcomes::asks_for_power(rest).ok_or_else(|| texts(rest))
+            }
+            // "is anything broken"
+            [what, last]
+                if what.is(&["anything", "something"]) && last.is(&["broken", "wrong"]) =>
+            {
+                health(&[])
+            }
+            [head @ .., last] if last.is(&well) => {
+                health(head).or_else(|_| outcomes::outcome(tokens))
+            }
             [head @ .., last] if last.is(&free) => {
                 // The answer to whether a board is free names its user, too.
                 boards(skip(head, &["in"])).map(|asked| match asked {
@@ -309,7 +285,7 @@ fn asked(tokens: &[Token]) -> Asked {
                     other => other,
                 })
             }
-            all => Err(texts(all)),
+            _ => outcomes::outcome(tokens),
         };
     }
     if tokens[0].is(&["who"]) {
@@ -321,10 +297,13 @@ fn asked(tokens: &[Token]) -> Asked {
         };
     }
     if tokens[0].is(&["which", "what"]) {
+        if let Some(asked) = outcomes::what(rest) {
+            return asked;
+        }
         let runs_asked = rest.iter().any(|token| token.is(&["runs"]));
         if runs_asked {
             let from = rest.iter().position(|token| token.is(&["runs"])).unwrap_or_default();
-            return runs(skip(&rest[from + 1..], &["are", "there", "were", "ran"]));
+            return outcomes::runs(skip(&rest[from + 1..], &["are", "there", "were", "ran"]));
         }
         return boards(skip(rest, &["of"]));
     }

@@ -113,6 +113,16 @@ pub enum RunName {
     Id(String),
 }
 
+/// Runs that are asked for by how they went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunsWanted {
+    /// Those that did not pass.
+    Failed,
+    /// Those that passed.
+    Passed,
+}
+
 /// Something to be found out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "about", rename_all = "snake_case")]
@@ -173,11 +183,47 @@ pub enum RequestQuestion {
         /// Since when.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         since: Option<SinceWord>,
+        /// Until when; until now if nothing is said.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<SinceWord>,
+        /// Only those that went so.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        only: Option<RunsWanted>,
     },
     /// What a run is.
     Run {
         /// The run.
         run: RunName,
+        /// The board, where the run is the newest one there.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        board: Option<String>,
+    },
+    /// How the last run of a test went.
+    TestOutcome {
+        /// The test, or the plan.
+        test: String,
+        /// Where.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        board: Option<String>,
+        /// Since when.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        since: Option<SinceWord>,
+        /// Until when.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<SinceWord>,
+    },
+    /// The end of the time line of a run.
+    Log {
+        /// The run.
+        run: RunName,
+        /// The board, where the run is the newest one there.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        board: Option<String>,
+    },
+    /// Whether a board has power.
+    Power {
+        /// The board.
+        board: String,
     },
     /// What a console has printed.
     Console {

@@ -114,6 +114,250 @@ fn power_repeats_and_plans_are_read() {
 }
 
 #[test]
+fn a_verb_may_stand_around_its_boards() {
+    let power = |power: &str, boards: Value| json!([{ "verb": "power", "power": power, "targets": boards }]);
+    for text in [
+        "turn bench-1 off",
+        "Switch bench-1 off, please.",
+        "power bench-1 down",
+        "power down bench-1",
+        "turn the board bench-1 off",
+        "turn off the power of bench-1",
+        "turn the power of bench-1 off",
+        "turn the power off on bench-1",
+        "switch off the power of bench-1",
+        "cut the power of bench-1",
+        "kill the power of bench-1",
+        "cut power to bench-1",
+    ] {
+        assert_eq!(actions(text), power("off", named("bench-1")), "{text}");
+    }
+    for text in [
+        "turn bench-1 off and on again",
+        "turn off and on bench-1",
+        "switch bench-1 off and back on",
+        "power bench-1 off then on",
+    ] {
+        assert_eq!(actions(text), power("cycle", named("bench-1")), "{text}");
+    }
+    for text in ["switch bench-1 on", "power up bench-1", "turn bench-1 on again"] {
+        assert_eq!(actions(text), power("on", named("bench-1")), "{text}");
+    }
+    let two = json!([{ "name": "a-1", "amount": "named" }, { "name": "b-1", "amount": "named" }]);
+    assert_eq!(actions("turn a-1 and b-1 off"), power("off", two));
+    assert_eq!(
+        actions("turn every nrf52 off"),
+        power("off", json!([{ "name": "nrf52", "amount": "every" }]))
+    );
+    assert_eq!(
+        actions("run app.elf on bench-1 and turn it off, then switch bench-2 on"),
+        json!([
+            { "verb": "run", "image": "app.elf", "targets": named("bench-1") },
+            { "verb": "power", "power": "off", "targets": named("bench-1") },
+            { "verb": "power", "power": "on", "targets": named("bench-2") },
+        ])
+    );
+    let many =
+        json!([{ "verb": "run", "image": "app.elf", "repeat": 10, "targets": named("bench-1") }]);
+    for text in [
+        "run app.elf on bench-1 10x",
+        "run app.elf 10x on bench-1",
+        "run app.elf on bench-1 10 times",
+    ] {
+        assert_eq!(actions(text), many, "{text}");
+    }
+    assert_eq!(
+        actions("check the health of bench-1"),
+        json!([{ "verb": "check", "targets": named("bench-1") }])
+    );
+    assert_eq!(
+        actions("put app.elf on bench-1"),
+        json!([{ "verb": "flash", "image": "app.elf", "targets": named("bench-1") }])
+    );
+    assert_eq!(
+        actions("erase the flash of bench-1"),
+        json!([{ "verb": "erase", "targets": named("bench-1") }])
+    );
+    // What is said of one board is not done to the other.
+    for text in [
+        "turn bench-1 off and bench-2 on",
+        "turn bench-1 off and bench-2 on please",
+        "turn off bench-1 and bench-2 on please",
+        "turn bench-1 off, bench-2 on",
+        "turn not bench-1 off",
+        "turn bench-1 off unless it runs",
+        "turn bench-1",
+        "turn bench-1 around",
+        "power bench-1",
+    ] {
+        assert!(parse(text).is_err(), "{text}: {:?}", parse(text));
+    }
+}
+
+#[test]
+fn questions_about_runs_are_read() {
+    let runs = |rest: Value| {
+        let mut asked = json!({ "about": "runs" });
+        asked.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+        asked
+    };
+    let yesterday =
+        json!({ "since": { "days_ago": 1 }, "until": { "days_ago": 0 }, "only": "failed" });
+    let today = json!({ "since": { "days_ago": 0 }, "only": "failed" });
+    let last = json!({ "about": "run", "run": "last" });
+    let last_there = json!({ "about": "run", "run": "last", "board": "bench-3" });
+    let boot_test = json!({ "about": "test_outcome", "test": "boot-test", "board": "bench-3" });
+    let table: &[(&[&str], Value)] = &[
+        (
+            &["what failed yesterday?", "which runs failed yesterday", "failures yesterday"],
+            runs(yesterday),
+        ),
+        (
+            &[
+                "what failed today",
+                "did anything fail today?",
+                "any failures today?",
+                "were there any failures today",
+                "show failures today",
+                "how many tests failed today",
+                "did everything pass today?",
+                "list the failed runs today",
+                "has anything failed today?",
+                "what has failed this morning",
+            ],
+            runs(today),
+        ),
+        (
+            &[
+                "what failed on bench-3 since yesterday",
+                "show me failed runs on bench-3 since yesterday",
+            ],
+            runs(json!({ "board": "bench-3", "since": { "days_ago": 1 }, "only": "failed" })),
+        ),
+        (&["what passed last week"], runs(json!({ "since": { "days_ago": 7 }, "only": "passed" }))),
+        (
+            &["what ran on bench-3 yesterday", "what happened on bench-3 yesterday"],
+            runs(
+                json!({ "board": "bench-3", "since": { "days_ago": 1 }, "until": { "days_ago": 0 } }),
+            ),
+        ),
+        (
+            &[
+                "did the last run pass?",
+                "did it pass",
+                "has the last run passed?",
+                "was the last run green",
+                "is the last run ok?",
+                "did the run fail?",
+                "how did the last run go?",
+                "did all tests pass in the last run",
+                "what was the result of the last run?",
+                "what is the verdict of the last run",
+                "did the last run go well?",
+            ],
+            last,
+        ),
+        (
+            &[
+                "did the last run on bench-3 pass?",
+                "did the last run pass on bench-3",
+                "how did the last run on bench-3 go",
+                "show the last run on bench-3",
+            ],
+            last_there,
+        ),
+        (
+            &["did 20261121-232547-ea87 pass", "show the result of 20261121-232547-ea87"],
+            json!({ "about": "run", "run": { "id": "20261121-232547-ea87" } }),
+        ),
+        (
+            &[
+                "did boot-test pass on bench-3?",
+                "does boot-test still fail on bench-3",
+                "is boot-test on bench-3 still failing?",
+                "how did boot-test do on bench-3",
+                "does the test boot-test pass on bench-3",
+            ],
+            boot_test,
+        ),
+        (
+            &["did tests/smoke.toml pass yesterday"],
+            json!({ "about": "test_outcome", "test": "tests/smoke.toml", "since": { "days_ago": 1 },
+                    "until": { "days_ago": 0 } }),
+        ),
+        (&["which tests failed in the last run?"], json!({ "about": "why_run", "run": "last" })),
+        (
+            &[
+                "show the log of the last run",
+                "show me the output of the last run",
+                "what did the last run print?",
+            ],
+            json!({ "about": "log", "run": "last" }),
+        ),
+        (
+            &["show the log of the last run on bench-3"],
+            json!({ "about": "log", "run": "last", "board": "bench-3" }),
+        ),
+        (
+            &[
+                "is bench-3 on?",
+                "is bench-3 powered",
+                "does bench-3 have power?",
+                "is the power of bench-3 off",
+            ],
+            json!({ "about": "power", "board": "bench-3" }),
+        ),
+        (
+            &["what is running on bench-3", "can I use bench-3?"],
+            json!({ "about": "boards", "board": "bench-3", "free": false }),
+        ),
+        (&["what is running right now?"], json!({ "about": "boards", "free": false })),
+        (
+            &["status of bench-3", "show bench-3", "show the state of bench-3"],
+            json!({ "about": "health", "board": "bench-3" }),
+        ),
+        (
+            &["why is everything red today?", "list everything that failed today"],
+            json!({
+                "about": "runs", "since": { "days_ago": 0 }, "only": "failed"
+            }),
+        ),
+        (&["which boards are broken?", "is anything broken?"], json!({ "about": "health" })),
+        (&["what is wrong with bench-3?"], json!({ "about": "why_test", "test": "bench-3" })),
+        (
+            &["what does bench-3 print?", "what has bench-3 printed"],
+            json!({ "about": "console", "board": "bench-3" }),
+        ),
+        (
+            &[
+                "compare the last two runs",
+                "compare last run with the run before",
+                "compare the last run and the one before that",
+            ],
+            json!({ "about": "compare", "before": "previous", "after": "last" }),
+        ),
+    ];
+    for (texts, wanted) in table {
+        for text in *texts {
+            assert_eq!(question(text), *wanted, "{text}");
+        }
+    }
+    for text in [
+        "did you flash bench-3",
+        "did the last run not pass",
+        "was it worth it",
+        "does it matter",
+        "did the last run pass yesterday",
+        "what failed and erase bench-3",
+        "do tests pass if I wait",
+        "are we done",
+        "list yesterday's",
+    ] {
+        assert!(parse(text).is_err(), "{text}: {:?}", parse(text));
+    }
+}
+
+#[test]
 fn questions_are_read() {
     let table = [
         ("why did the last run fail?", json!({ "about": "why_run", "run": "last" })),
@@ -159,6 +403,7 @@ fn questions_are_read() {
             json!({ "about": "runs", "board": "bench-3", "since": { "date": "2026-11-20" } }),
         ),
         ("show last run", json!({ "about": "run", "run": "last" })),
+        ("search for failed runs", json!({ "about": "knowledge", "words": "failed runs" })),
         ("show the console of bench-3", json!({ "about": "console", "board": "bench-3" })),
         (
             "what do we know about brown-out resets?",
@@ -232,12 +477,14 @@ fn times_are_counted_in_days_of_utc() {
 /// Which words stand for which verb, told apart from the parser's own table on purpose.
 fn names_verb(verb: ActionVerb, text: &str) -> bool {
     let words: &[&str] = match verb {
-        ActionVerb::Flash => &["flash", "program", "deploy", "burn", "load"],
+        ActionVerb::Flash => {
+            &["flash", "program", "deploy", "burn", "load", "put", "write", "install"]
+        }
         ActionVerb::Run | ActionVerb::Test => &["run", "boot", "start", "execute", "test"],
         ActionVerb::Reset => &["reset", "reboot", "restart"],
         ActionVerb::Erase => &["erase", "wipe"],
-        ActionVerb::Power => &["power", "turn", "switch"],
-        ActionVerb::Recover => &["recover", "revive"],
+        ActionVerb::Power => &["power", "turn", "switch", "cut", "kill"],
+        ActionVerb::Recover => &["recover", "revive", "unbrick"],
         ActionVerb::Check => &["check"],
     };
     let text = text.to_lowercase();
@@ -260,6 +507,7 @@ proptest! {
             "the", "not", "don't", "never", "if", "and", "then", "bench-3", "nrf52", "app.elf",
             "smoke.toml", "to", "with", "why", "how", "did", "does", "fail", "since", "yesterday",
             "last", "every", "free", "board", "3", "times", "without", "except", ",", "'erase'",
+            "switch", "down", "again", "please", "put", "cut", "it", "of",
         ]), 0..14),
     ) {
         let text = words.join(" ");

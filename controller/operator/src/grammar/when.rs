@@ -44,7 +44,9 @@ impl SinceWord {
         let words: Vec<&str> = tokens.iter().map(|token| token.word.as_str()).collect();
         match words.as_slice() {
             ["today", ..] => Some((Self::DaysAgo(0), 1)),
-            ["yesterday", ..] => Some((Self::DaysAgo(1), 1)),
+            ["yesterday" | "overnight", ..] => Some((Self::DaysAgo(1), 1)),
+            ["last", "night", ..] => Some((Self::DaysAgo(1), 2)),
+            ["this", "morning", ..] => Some((Self::DaysAgo(0), 2)),
             ["last" | "this", "week", ..] => Some((Self::DaysAgo(7), 2)),
             ["last" | "this", "month", ..] => Some((Self::DaysAgo(30), 2)),
             ["last" | "past", n, unit, ..] => Self::back(n, unit).map(|since| (since, 3)),

@@ -46,6 +46,9 @@ pub struct Charter {
     pub limits: SessionLimits,
     /// The folder that files are named relative to.
     pub folder: String,
+    /// The host on which it was asked for; unknown in the journal of an older program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
     /// The model that may plan it; none is asked if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<CharterModel>,

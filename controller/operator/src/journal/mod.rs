@@ -3,23 +3,25 @@
 //! Owns the rows, their chain of hashes and the file. Rows are appended and never changed. Any process may
 //! append a request; the one that holds the session's lock drives it.
 //!
-//! # Format, version 1
-//! An SQLite database with one table. `body` is a [`SessionEntry`] as JSON; `hash` is SHA-256 of the hash of
-//! the row before, the number, the time and the body. Times are milliseconds since 1970, UTC. The export has
-//! a line of JSON per row: `{"seq","time_ms","hash","entry"}`.
+//! # Format, version 2
+//! An SQLite database. Its table `journal` has the rows: `body` is a [`SessionEntry`] as JSON; `hash` is SHA-256 of the hash of
+//! the row before, the number, the time and the body. Times are milliseconds since 1970, UTC, and never fall.
+//! The export has a line of JSON per row: `{"seq","time_ms","hash","entry"}`. The table `clocks` says what the
+//! times are counted by: see [`ClockReading`]. Version 1 has neither this table nor the host of a charter.
 
+mod clock;
 mod entry;
 mod lock;
 mod schema;
 
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::sync::Arc;
 
 use jig_model::redact::Redactor;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
+pub use clock::{ClockReading, HostSessionClock, SessionClock};
 pub use entry::{
     BlockReason, CallIntent, ChangedFiles, Charter, CharterModel, ClarifyingQuestion, CutOffEffect,
     EarlierImage, PersonRequest, PlanSource, SessionEntry, SessionFact, SessionLimits, SessionWork,
@@ -106,6 +108,9 @@ pub struct SessionJournal {
     path: PathBuf,
     db: Connection,
     redactor: Redactor,
+    clock: Arc<dyn SessionClock>,
+    /// The clocks when the time of the session began to be counted.
+    first: ClockReading,
 }
 
 impl SessionJournal {
@@ -118,8 +123,22 @@ impl SessionJournal {
         charter: Charter,
         redactor: Redactor,
     ) -> Result<Self, SessionJournalError> {
+        Self::begin_by(folder, charter, redactor, Arc::new(HostSessionClock))
+    }
+
+    /// Does so by another clock.
+    ///
+    /// # Errors
+    /// As [`Self::begin`].
+    pub fn begin_by(
+        folder: &Path,
+        charter: Charter,
+        redactor: Redactor,
+        clock: Arc<dyn SessionClock>,
+    ) -> Result<Self, SessionJournalError> {
         let path = path_in(folder);
-        let mut journal = Self { db: schema::create(&path)?, path, redactor };
+        let (db, first) = (schema::create(&path)?, clock.read());
+        let mut journal = Self { path, db, redactor, clock, first };
         journal.append(&SessionEntry::Begun(charter))?;
         Ok(journal)
     }
@@ -129,8 +148,29 @@ impl SessionJournal {
     /// # Errors
     /// There is none, a newer program wrote it, or it is not a journal.
     pub fn open(folder: &Path, redactor: Redactor) -> Result<Self, SessionJournalError> {
+        Self::open_by(folder, redactor, Arc::new(HostSessionClock))
+    }
+
+    /// Does so by another clock.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_by(
+        folder: &Path,
+        redactor: Redactor,
+        clock: Arc<dyn SessionClock>,
+    ) -> Result<Self, SessionJournalError> {
         let path = path_in(folder);
-        Ok(Self { db: schema::open(&path)?, path, redactor })
+        let db = schema::open(&path)?;
+        let first = schema::first_clocks(&db, clock.read())
+            .map_err(|source| SessionJournalError::Database { path: path.clone(), source })?;
+        Ok(Self { path, db, redactor, clock, first })
+    }
+
+    /// Returns the time of the session in milliseconds since 1970: that of a row that is appended now. It goes on
+    /// steadily, also where somebody sets the clock of the host.
+    pub fn now_ms(&self) -> u64 {
+        clock::session_ms(&self.first, &self.clock.read())
     }
 
     /// Tells whether a folder has a journal.
@@ -170,7 +210,8 @@ impl SessionJournal {
             }
             bodies.push(body);
         }
-        schema::append(&mut self.db, (bodies, synced), now_ms)
+        let Self { db, clock, first, .. } = self;
+        schema::append(db, (bodies, synced), first, || clock.read())
             .map_err(|source| SessionJournalError::Database { path: self.path.clone(), source })
     }
 
@@ -234,16 +275,6 @@ impl SessionRow {
 
 fn path_in(folder: &Path) -> PathBuf {
     folder.join("journal.db")
-}
-
-/// Returns the time in milliseconds since 1970. Within a process it goes on steadily, also where somebody sets the
-/// clock of the host: what a session has worked for is told by differences of it.
-pub fn now_ms() -> u64 {
-    static BEGUN: LazyLock<(Duration, Instant)> = LazyLock::new(|| {
-        (SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(), Instant::now())
-    });
-    let (wall, begun) = &*BEGUN;
-    u64::try_from(wall.saturating_add(begun.elapsed()).as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

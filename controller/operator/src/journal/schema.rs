@@ -9,10 +9,11 @@ use rusqlite::{
 };
 
 use super::SessionJournalError;
+use super::clock::{ClockReading, session_ms};
 use crate::digest::RowHash;
 
 /// The newest version that this program knows.
-const VERSION: i64 = 1;
+pub(super) const VERSION: i64 = 2;
 
 /// "jigs": tells the journal of a session from other databases.
 const APPLICATION: i64 = 0x6a69_6773;
@@ -32,6 +33,13 @@ CREATE TRIGGER journal_keeps_rows BEFORE UPDATE ON journal
 BEGIN SELECT raise(ABORT, 'rows of a journal are never changed'); END;
 CREATE TRIGGER journal_keeps_all_rows BEFORE DELETE ON journal
 BEGIN SELECT raise(ABORT, 'rows of a journal are never removed'); END;
+";
+
+/// Since version 2. A row for each start of a host on which rows were appended.
+const CLOCKS: &str = "
+CREATE TABLE IF NOT EXISTS clocks (
+    boot TEXT PRIMARY KEY, wall_ms INTEGER NOT NULL, running_ms INTEGER NOT NULL
+) STRICT;
 ";
 
 /// A row as it stands in the file.
@@ -71,6 +79,7 @@ fn make(db: &mut Connection) -> rusqlite::Result<bool> {
     let empty = making.query_row("SELECT count(*) = 0 FROM sqlite_schema", [], |row| row.get(0))?;
     if empty {
         making.execute_batch(TABLE)?;
+        making.execute_batch(CLOCKS)?;
         making.pragma_update(None, "application_id", APPLICATION)?;
         making.pragma_update(None, "user_version", VERSION)?;
         making.commit()?;
@@ -108,33 +117,76 @@ fn durable(db: &Connection) -> rusqlite::Result<()> {
 }
 
 /// Appends rows behind the last one, in one transaction that excludes other writers: number and hash of the
-/// row before must not change meanwhile.
+/// row before must not change meanwhile. `first` is made what the journal keeps of the clocks.
 pub(super) fn append(
     db: &mut Connection,
     (bodies, synced): (Vec<String>, bool),
-    now_ms: impl Fn() -> u64,
+    first: &mut ClockReading,
+    now: impl Fn() -> ClockReading,
 ) -> rusqlite::Result<()> {
     // Outside of a transaction: within one it has no effect.
     db.pragma_update(None, "synchronous", if synced { "full" } else { "normal" })?;
     let appending = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let last = "SELECT seq, hash FROM journal ORDER BY seq DESC LIMIT 1";
-    let last =
-        appending.query_row(last, [], |row| Ok((row.get::<_, u64>(0)?, RowHash(row.get(1)?))));
-    let (mut seq, mut hash) = last.optional()?.unwrap_or_default();
+    let last = "SELECT seq, hash, time_ms FROM journal ORDER BY seq DESC LIMIT 1";
+    let last = appending.query_row(last, [], |row| {
+        Ok((row.get::<_, u64>(0)?, RowHash(row.get(1)?), row.get::<_, u64>(2)?))
+    });
+    let (mut seq, mut hash, mut last_ms) = last.optional()?.unwrap_or_default();
+    keep_clocks(&appending, first)?;
     let insert = "INSERT INTO journal (seq, time_ms, kind, body, hash)
                   VALUES (?1, ?2, json_extract(?3, '$.kind'), ?3, ?4)";
+    let mut insert = appending.prepare_cached(insert)?;
     for body in bodies {
         seq += 1;
-        let time_ms = now_ms();
+        let time_ms = session_ms(first, &now()).max(last_ms);
         hash = hash.followed_by(seq, time_ms, &body);
-        appending.execute(insert, params![seq, time_ms, body, hash.0])?;
+        insert.execute(params![seq, time_ms, body, hash.0])?;
+        last_ms = time_ms;
     }
+    drop(insert);
     appending.commit()
+}
+
+/// Keeps the clocks of this start of the host, unless another process has.
+fn keep_clocks(db: &Connection, first: &mut ClockReading) -> rusqlite::Result<()> {
+    if let Some(kept) = clocks(db, &first.boot)? {
+        *first = kept;
+        return Ok(());
+    }
+    db.execute_batch(CLOCKS)?;
+    let insert = "INSERT INTO clocks (boot, wall_ms, running_ms) VALUES (?1, ?2, ?3)";
+    db.execute(insert, params![first.boot, first.wall_ms, first.running_ms])?;
+    Ok(())
+}
+
+/// Returns what the journal keeps of the clocks of a start of the host.
+fn clocks(db: &Connection, boot: &str) -> rusqlite::Result<Option<ClockReading>> {
+    let there = "SELECT 1 FROM sqlite_schema WHERE name = 'clocks'";
+    let there = db.prepare_cached(there)?.exists([])?;
+    if !there {
+        return Ok(None);
+    }
+    let select = "SELECT wall_ms, running_ms FROM clocks WHERE boot = ?1";
+    let kept = db.prepare_cached(select)?.query_row([boot], |row| {
+        Ok(ClockReading { wall_ms: row.get(0)?, running_ms: row.get(1)?, boot: boot.to_owned() })
+    });
+    kept.optional()
+}
+
+/// Returns the clocks by which the time of a session is counted now: those that the journal keeps, or those of
+/// this moment, which lie behind the last row.
+pub(super) fn first_clocks(db: &Connection, now: ClockReading) -> rusqlite::Result<ClockReading> {
+    if let Some(kept) = clocks(db, &now.boot)? {
+        return Ok(kept);
+    }
+    let last: Option<u64> =
+        db.query_row("SELECT max(time_ms) FROM journal", [], |row| row.get(0))?;
+    Ok(ClockReading { wall_ms: now.wall_ms.max(last.unwrap_or_default()), ..now })
 }
 
 /// Reads the rows behind a number, in order.
 pub(super) fn rows_behind(db: &Connection, seq: u64) -> rusqlite::Result<Vec<StoredRow>> {
-    db.prepare("SELECT seq, time_ms, body, hash FROM journal WHERE seq > ?1 ORDER BY seq")?
+    db.prepare_cached("SELECT seq, time_ms, body, hash FROM journal WHERE seq > ?1 ORDER BY seq")?
         .query_map([seq], |row| {
             Ok(StoredRow {
                 seq: row.get(0)?,

@@ -1,5 +1,7 @@
 //! The chain of rows, and what breaks it.
 
+use std::sync::Mutex;
+
 use rusqlite::Connection;
 use serde_json::json;
 
@@ -14,6 +16,7 @@ fn charter() -> Charter {
         trace_id: "t1".to_owned(),
         limits: SessionLimits::default(),
         folder: "/firmware".to_owned(),
+        host: None,
         model: None,
     }
 }
@@ -78,8 +81,8 @@ fn other_files_and_newer_versions_are_refused() {
     std::fs::remove_file(&path).unwrap();
     let journal = SessionJournal::begin(folder.path(), charter(), Redactor::default()).unwrap();
     drop(journal);
-    Connection::open(&path).unwrap().pragma_update(None, "user_version", 2).unwrap();
-    assert!(matches!(open(), Err(SessionJournalError::Newer { found: 2, known: 1, .. })));
+    Connection::open(&path).unwrap().pragma_update(None, "user_version", 3).unwrap();
+    assert!(matches!(open(), Err(SessionJournalError::Newer { found: 3, known: 2, .. })));
 }
 
 #[test]
@@ -103,4 +106,84 @@ fn one_process_at_a_time_drives() {
     assert_eq!(refused, format!("process {} drives this session", std::process::id()));
     drop(lock);
     SessionLock::take(folder.path()).unwrap();
+}
+
+/// Clocks that a test sets.
+#[derive(Debug)]
+struct SetClock(Mutex<ClockReading>);
+
+impl SetClock {
+    fn new(wall_ms: u64, running_ms: u64, boot: &str) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(ClockReading { wall_ms, running_ms, boot: boot.to_owned() })))
+    }
+
+    fn set(&self, wall_ms: u64, running_ms: u64) {
+        let mut reading = self.0.lock().unwrap();
+        (reading.wall_ms, reading.running_ms) = (wall_ms, running_ms);
+    }
+}
+
+impl SessionClock for SetClock {
+    fn read(&self) -> ClockReading {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+#[test]
+fn setting_the_clock_of_the_host_moves_no_row() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = SetClock::new(1_000_000, 5_000, "one");
+    let times = |journal: &SessionJournal| {
+        journal.rows().unwrap().iter().map(|row| row.time_ms).collect::<Vec<_>>()
+    };
+    let (redactor, dyn_clock) = (Redactor::default, || Arc::clone(&clock) as _);
+    let mut journal =
+        SessionJournal::begin_by(folder.path(), charter(), redactor(), dyn_clock()).unwrap();
+    // A second later the clock was put on by a day; another second later it was put back to 1970.
+    clock.set(1_000_000 + 86_400_000, 6_000);
+    journal.append(&cancel("a")).unwrap();
+    clock.set(17, 7_000);
+    journal.append(&cancel("b")).unwrap();
+    // Another process of the same start of the host counts on.
+    let mut other = SessionJournal::open_by(folder.path(), redactor(), dyn_clock()).unwrap();
+    assert_eq!((other.now_ms(), journal.now_ms()), (1_002_000, 1_002_000));
+    clock.set(3, 8_500);
+    other.append(&cancel("c")).unwrap();
+    assert_eq!(times(&other), [1_000_000, 1_001_000, 1_002_000, 1_003_500]);
+    // The host was started again: its clock counts, but leads not back behind the last row.
+    for (wall, found) in [(2_000_000, 2_000_000), (7, 2_000_000)] {
+        let boot = SetClock::new(wall, 40, &format!("start at {wall}"));
+        let mut again =
+            SessionJournal::open_by(folder.path(), redactor(), Arc::clone(&boot) as _).unwrap();
+        again.append(&cancel("d")).unwrap();
+        assert_eq!(times(&again).last(), Some(&found), "{wall}");
+        boot.set(wall + 77, 41);
+        assert_eq!(again.now_ms(), found + 1);
+    }
+}
+
+#[test]
+fn the_journal_of_an_older_program_is_gone_on_with() {
+    let (folder, journal) = begun();
+    drop(journal);
+    let path = folder.path().join("journal.db");
+    let db = Connection::open(&path).unwrap();
+    db.execute_batch("DROP TABLE clocks; PRAGMA user_version = 1").unwrap();
+    drop(db);
+    let clock = SetClock::new(u64::from(u32::MAX) * 1_000, 10, "one");
+    let mut journal =
+        SessionJournal::open_by(folder.path(), Redactor::default(), Arc::clone(&clock) as _)
+            .unwrap();
+    journal.append(&cancel("a")).unwrap();
+    clock.set(0, 25);
+    let other = SessionJournal::open_by(folder.path(), Redactor::default(), clock).unwrap();
+    let last = journal.rows().unwrap().last().unwrap().time_ms;
+    assert_eq!(other.now_ms(), last + 15);
+}
+
+#[test]
+fn the_clocks_of_this_host_run_and_name_its_start() {
+    let (one, two) = (HostSessionClock.read(), HostSessionClock.read());
+    assert_eq!(one.boot, two.boot);
+    assert!(two.running_ms >= one.running_ms && one.wall_ms > 1_600_000_000_000);
 }

@@ -20,7 +20,7 @@ use jig_model::command::EventSink;
 use jig_model::protocol::BoxFuture;
 use rmcp::model::{
     CallToolRequestParams, CallToolResult, ClientConfig, ContentBlock, PaginatedRequestParams,
-    Tool as McpTool,
+    ProtocolVersion, Tool as McpTool,
 };
 use rmcp::service::{NotificationContext, Peer, RoleClient, RunningService, ServiceError};
 use rmcp::transport::async_rw::AsyncRwTransport;
@@ -307,6 +307,14 @@ impl Server {
         })?;
         let running =
             begun.map_err(|error| self.failed(OperatorCode::Io, jig_model::chain(&error)))?;
+        let version = running.peer().peer_info().map(|info| info.protocol_version.clone());
+        if let Some(other) = version.filter(|one| !ProtocolVersion::KNOWN_VERSIONS.contains(one)) {
+            let known: Vec<_> =
+                ProtocolVersion::KNOWN_VERSIONS.iter().map(ProtocolVersion::as_str).collect();
+            let (other, known) = (other.as_str(), known.join(", "));
+            let why = format!("it speaks version {other:?} of the protocol; known are {known}");
+            return Err(self.failed(OperatorCode::Io, why));
+        }
         let given_up = AtomicBool::new(false);
         let session = Arc::new(Session { running, given_up, _process: process });
         self.known().changed = false;

@@ -226,6 +226,32 @@ async fn a_server_whose_answer_is_not_waited_for_any_more_is_ended_as_one_that_h
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_server_of_another_version_of_the_protocol_is_refused_and_ended() {
+    fn other(number: usize, request: &Value) -> Vec<Said> {
+        match request["method"].as_str() {
+            Some("initialize") => {
+                let version = ["1999-01-01", "2099-12-31", "x\u{1b}[2J"][number % 3];
+                vec![answer(
+                    request,
+                    &json!({ "protocolVersion": version, "capabilities": { "tools": {} },
+                        "serverInfo": { "name": "s", "version": "1" } }),
+                )]
+            }
+            _ => good(number, request),
+        }
+    }
+    let bench = bench(other, &["echo"], 5);
+    for version in ["1999-01-01", "2099-12-31", "x\\u{1b}[2J"] {
+        let refused = bench.call("files__echo", json!({})).await.unwrap_err();
+        assert_eq!((refused.code, refused.untouched), (OperatorCode::Io, true), "{refused}");
+        assert!(refused.message.contains(&format!("version \"{version}\"")), "{refused}");
+        assert!(refused.message.contains("known are 2024-11-05"), "{refused}");
+        tokio::time::advance(Duration::from_secs(31)).await;
+    }
+    assert_eq!((bench.tools(), bench.alive.load(Ordering::SeqCst)), (Vec::new(), 0));
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_delay_of_a_server_that_dies_again_and_again_doubles() {
     fn dead(_: usize, _: &Value) -> Vec<Said> {
         vec![Said::End]

@@ -37,9 +37,9 @@ jig_model::words! {
 }
 
 impl CaseRole {
-    /// Tells whether a model is asked by this role in the role `of`: plans are asked of [`AgentRole::Test`].
-    pub(super) fn asks(self, of: AgentRole) -> bool {
-        of == match self {
+    /// Returns the role in which a model is asked: plans are asked of [`AgentRole::Test`].
+    pub fn asked(self) -> AgentRole {
+        match self {
             Self::Planner | Self::Test => AgentRole::Test,
             Self::Code => AgentRole::Code,
             Self::Analysis => AgentRole::Analysis,

@@ -21,9 +21,7 @@ mod tests;
 use jig_model::protocol::BoxFuture;
 
 pub use self::case::{CaseRole, FailureClass, SessionCase};
-pub use self::revision::{
-    CaseComparison, InstructionRevision, RevisionStatus, RoleInstruction, base_instruction,
-};
+pub use self::revision::{CaseComparison, InstructionRevision, RevisionStatus, RoleInstruction};
 pub use self::store::{CaseStore, CaseStoreError, KeptCase, REPEATS};
 
 use crate::error::OperatorError;

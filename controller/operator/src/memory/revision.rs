@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
+use jig_agents::roles::RolePrompt;
 use serde::{Deserialize, Serialize};
 
 use super::case::{CaseRole, FailureClass, SessionCase};
@@ -85,39 +86,17 @@ pub struct InstructionRevision {
 pub struct RoleInstruction {
     /// The role.
     pub role: CaseRole,
-    /// Its version: 1 as the program brings it, and one more with each revision that was approved.
-    pub version: u64,
-    /// The text.
+    /// Its version: that of the prompt that comes with the program, and one more with each revision that was
+    /// approved.
+    pub version: u32,
+    /// The text that a model is given. The form of its answer stands behind it.
     pub text: String,
 }
 
-/// Returns the instruction of a role as the program brings it.
-pub fn base_instruction(role: CaseRole) -> &'static str {
-    match role {
-        CaseRole::Planner => {
-            "Plan with the tools that are listed, and name the places that are asked for."
-        }
-        CaseRole::Code => {
-            "Change as little as the failure needs, within the folder of the session."
-        }
-        CaseRole::Test => "Run what was asked for; the verdict of the run decides.",
-        CaseRole::Analysis => "Name the cause, the evidence as a byte range, and who is to blame.",
-        CaseRole::Knowledge => "Search by the signature and the line that shows the failure best.",
-    }
-}
-
 impl RoleInstruction {
-    /// Joins the instruction of a role and the revisions of it that are approved, in their order.
-    pub fn of(role: CaseRole, approved: &[InstructionRevision]) -> Self {
-        let mut text = base_instruction(role).to_owned();
-        let mut version = 1;
-        for revision in approved {
-            if revision.class.role == role && revision.status == RevisionStatus::Approved {
-                let _ = write!(text, "\n{}", revision.sentence);
-                version += 1;
-            }
-        }
-        Self { role, version, text }
+    /// Reads the instruction of a role out of the prompt of the model that is asked in it.
+    pub fn of(role: CaseRole, prompt: &RolePrompt) -> Self {
+        Self { role, version: prompt.version, text: prompt.instruction.clone() }
     }
 
     /// Returns what a revision would change, as a unified diff.

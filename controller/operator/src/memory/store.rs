@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use jig_agents::roles::{AgentRole, RoleBook};
+use jig_agents::roles::{AgentRole, RoleBook, RoleBookError};
 use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior, params};
 use serde::de::DeserializeOwned;
 
@@ -71,6 +71,9 @@ pub enum CaseStoreError {
         /// The file.
         path: PathBuf,
     },
+    /// The prompts of this program are malformed.
+    #[error(transparent)]
+    Prompts(#[from] RoleBookError),
     /// There is no such revision.
     #[error("there is no revision {0}")]
     NoRevision(u64),
@@ -174,7 +177,8 @@ impl CaseStore {
     /// # Errors
     /// The store cannot be read.
     pub fn instruction(&self, role: CaseRole) -> Stored<RoleInstruction> {
-        Ok(RoleInstruction::of(role, &self.revisions()?))
+        let roles = self.instructed(&RoleBook::built_in()?)?;
+        Ok(RoleInstruction::of(role, roles.of(role.asked())?))
     }
 
     /// Adds to the instructions of models what was approved for their roles. What a role may do, and the form of
@@ -186,7 +190,7 @@ impl CaseStore {
         let (mut roles, revisions) = (roles.clone(), self.revisions()?);
         for &role in AgentRole::ALL {
             let holds = |one: &&InstructionRevision| {
-                one.class.role.asks(role) && one.status == RevisionStatus::Approved
+                one.class.role.asked() == role && one.status == RevisionStatus::Approved
             };
             let (mut added, mut more) = (String::new(), 0_u32);
             for revision in revisions.iter().filter(holds) {

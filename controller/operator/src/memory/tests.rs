@@ -1,9 +1,10 @@
 //! Cases, how often a class comes back, and what a person decides about it.
 
 use jiff::Timestamp;
+use jig_agents::roles::{AgentRole, RoleBook, RoleTask};
 
 use super::case::{CaseRole, FailureClass, SessionCase};
-use super::revision::{CaseComparison, RevisionStatus, RoleInstruction, base_instruction};
+use super::revision::{CaseComparison, RevisionStatus};
 use super::store::{CaseStore, CaseStoreError, REPEATS};
 use crate::error::OperatorCode;
 use crate::session::Session;
@@ -77,14 +78,20 @@ fn a_class_that_comes_back_is_proposed_once_and_used_when_it_is_approved() {
          before it, and say what is missing."
     );
     // Until it is approved nothing uses it.
-    let before = store.instruction(CaseRole::Test).unwrap();
-    assert_eq!((before.version, before.text.as_str()), (1, base_instruction(CaseRole::Test)));
-    let diff = before.diff(&proposed);
+    let book = RoleBook::built_in().unwrap();
+    let prompt = book.of(AgentRole::Test).unwrap();
+    let (before, version) = (store.instruction(CaseRole::Test).unwrap(), prompt.version);
+    assert_eq!((before.version, &before.text), (version, &prompt.instruction));
+    let last: Vec<_> = prompt.instruction.lines().rev().take(3).collect();
+    let from = prompt.instruction.lines().count() - 2;
     assert_eq!(
-        diff,
+        before.diff(&proposed),
         format!(
-            "--- test version 1\n+++ test version 2\n@@ -1,1 +1,2 @@\n {}\n+{}\n",
-            base_instruction(CaseRole::Test),
+            "--- test version {version}\n+++ test version {}\n@@ -{from},3 +{from},4 @@\n {}\n {}\n {}\n+{}\n",
+            version + 1,
+            last[2],
+            last[1],
+            last[0],
             proposed.sentence
         )
     );
@@ -93,8 +100,15 @@ fn a_class_that_comes_back_is_proposed_once_and_used_when_it_is_approved() {
     // Another process sees it.
     let other = CaseStore::open(folder.path()).unwrap();
     let after = other.instruction(CaseRole::Test).unwrap();
-    assert_eq!((after.version, after.text.lines().last()), (2, Some(proposed.sentence.as_str())));
-    assert_eq!(other.instruction(CaseRole::Planner).unwrap().version, 1);
+    let sentence = proposed.sentence.as_str();
+    assert_eq!((after.version, after.text.lines().last()), (version + 1, Some(sentence)));
+    // What is shown is what a model is given; plans are asked of the same one.
+    let used = other.instructed(&book).unwrap();
+    let question = used.of(AgentRole::Test).unwrap().question(RoleTask::Plan, "x", &[], 8000);
+    assert!(question.unwrap().system.starts_with(&after.text));
+    assert_eq!(other.instruction(CaseRole::Planner).unwrap().text, after.text);
+    let analysis = other.instruction(CaseRole::Analysis).unwrap();
+    assert_eq!(analysis.text, book.of(AgentRole::Analysis).unwrap().instruction);
     let twice = store.decide(1, (false, false), ("bob", Timestamp::UNIX_EPOCH)).unwrap_err();
     assert!(matches!(twice, CaseStoreError::Decided(1, RevisionStatus::Approved)), "{twice}");
     assert!(matches!(store.revision(7), Err(CaseStoreError::NoRevision(7))));
@@ -151,8 +165,8 @@ fn a_rejected_class_is_not_proposed_again_and_another_file_is_refused() {
     assert_eq!((1..=3).map(|n| keep(&mut store, n)).collect::<Vec<_>>(), [None, None, Some(1)]);
     store.decide(1, (false, false), ("ann", Timestamp::UNIX_EPOCH)).unwrap();
     assert_eq!((4..=9).filter_map(|n| keep(&mut store, n)).count(), 0);
-    let approved = store.revisions().unwrap();
-    assert_eq!(RoleInstruction::of(CaseRole::Test, &approved).version, 1);
+    let prompt = RoleBook::built_in().unwrap().of(AgentRole::Test).unwrap().version;
+    assert_eq!(store.instruction(CaseRole::Test).unwrap().version, prompt);
     let other = tempfile::tempdir().unwrap();
     let db = rusqlite::Connection::open(other.path().join("memory.db")).unwrap();
     db.execute_batch("CREATE TABLE x (y)").unwrap();

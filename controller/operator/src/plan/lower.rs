@@ -7,12 +7,13 @@ use serde_json::Value;
 
 use super::danger::{BoardNature, call_danger};
 use super::draft::PlanDraft;
+use super::problem::{PlanProblem, VerificationCommandError, refused};
 use super::references::{StepOutcomes, referred, resolve};
 use super::types::{
     Artifact, ArtifactKind, RiskLevel, SessionPlan, SessionStep, StepStatus, ToolCallTemplate,
     VerificationMode, VerificationPolicy,
 };
-use crate::error::{OperatorCode, OperatorError};
+use crate::error::OperatorError;
 use crate::tools::{ToolCall, ToolList};
 
 /// Most steps of a plan: one that goes on for ever has more.
@@ -45,23 +46,22 @@ pub fn lower(
 ) -> Result<SessionPlan, OperatorError> {
     let mut wrong = Vec::new();
     if draft.steps.is_empty() || draft.steps.len() > MAX_STEPS {
-        wrong
-            .push(format!("a plan has 1 to {MAX_STEPS} steps, and this one {}", draft.steps.len()));
-        return Err(refused(&wrong));
+        let found = draft.steps.len();
+        return Err(refused(&[PlanProblem::StepCount { most: MAX_STEPS, found }]));
     }
     let ids: BTreeSet<u32> = draft.steps.iter().map(|step| step.step_id).collect();
     if ids.len() != draft.steps.len() || ids.contains(&0) {
-        wrong.push("each step has a number of its own, from 1".to_owned());
+        wrong.push(PlanProblem::Numbers);
     }
     let mut risk_level = RiskLevel::Low;
     let mut steps = Vec::new();
     for step in &draft.steps {
-        let mut complain = |why: String| wrong.push(format!("step {}: {why}", step.step_id));
+        let number = step.step_id;
         let args = Value::Object(step.params.clone());
         let refers = match referred(&args) {
             Ok(refers) => refers,
-            Err(error) => {
-                complain(error.message);
+            Err(why) => {
+                wrong.push(PlanProblem::Call { step: number, why });
                 continue;
             }
         };
@@ -69,14 +69,13 @@ pub fn lower(
             .iter()
             .any(|text| text.len() > MAX_TEXT)
         {
-            complain(format!("a text is longer than {MAX_TEXT} bytes"));
+            wrong.push(PlanProblem::LongText { step: number, most: MAX_TEXT });
             continue;
         }
         let needs: BTreeSet<u32> =
             step.dependencies.iter().copied().chain(refers.iter().copied()).collect();
-        for unknown in needs.iter().filter(|id| !ids.contains(id)) {
-            complain(format!("it depends on step {unknown}, which is not there"));
-        }
+        let unknown = needs.iter().filter(|id| !ids.contains(id));
+        wrong.extend(unknown.map(|&on| PlanProblem::NoSuchStep { step: number, on }));
         let call = ToolCall::new(&step.skill_name, args.clone());
         // Where a value comes from an earlier step, the schema is checked before the call.
         let tool = match tools.find(&step.skill_name) {
@@ -85,8 +84,8 @@ pub fn lower(
         };
         let tool = match tool {
             Ok(tool) => tool,
-            Err(error) => {
-                complain(error.message);
+            Err(why) => {
+                wrong.push(PlanProblem::Call { step: number, why });
                 continue;
             }
         };
@@ -96,13 +95,10 @@ pub fn lower(
         let risk = if refers.is_empty() { tool.risk(&args) } else { tool.risk };
         let danger = call_danger(&tool.name, risk, nature);
         if step.optional && !risk.read_only {
-            complain("only a step that reads may be optional".to_owned());
+            wrong.push(PlanProblem::OptionalAct(number));
         }
         if danger.confirm && !refers.is_empty() {
-            // What is confirmed has to be shown, and a result is not known yet.
-            complain(
-                "a call that waits for a confirmation takes no argument from a result".to_owned(),
-            );
+            wrong.push(PlanProblem::HiddenArgument(number));
         }
         risk_level = risk_level.max(danger.level);
         let (expected_artifacts, rollback_hint) = leaves(&tool.name, &args, place);
@@ -140,12 +136,6 @@ pub fn lower(
     Ok(SessionPlan { plan_id, goal, constraints, steps, verification, risk_level, created_at })
 }
 
-fn refused(wrong: &[String]) -> OperatorError {
-    let shown: Vec<_> = wrong.iter().take(8).cloned().collect();
-    OperatorError::new(OperatorCode::Model, format!("the plan is refused: {}", shown.join("; ")))
-        .untouched()
-}
-
 /// Says what a call leaves, and how it is undone by hand.
 fn leaves(tool: &str, args: &Value, place: Option<&str>) -> (Vec<Artifact>, String) {
     let Some(place) = place else { return (Vec::new(), String::new()) };
@@ -171,35 +161,35 @@ fn leaves(tool: &str, args: &Value, place: Option<&str>) -> (Vec<Artifact>, Stri
 }
 
 /// Reads a command of a verification: the name of a tool, and its arguments.
-pub(crate) fn verification_call(command: &str) -> Result<ToolCall, String> {
+pub(crate) fn verification_call(command: &str) -> Result<ToolCall, VerificationCommandError> {
     let (name, args) = command.split_once(char::is_whitespace).unwrap_or((command, "{}"));
-    let args: Value = serde_json::from_str(args)
-        .map_err(|error| format!("the arguments of verification command {name:?}: {error}"))?;
+    let args: Value = serde_json::from_str(args).map_err(|error| VerificationCommandError {
+        command: name.chars().take(64).collect(),
+        why: error.to_string(),
+    })?;
     Ok(ToolCall::new(name, args))
 }
 
-fn check_verification(policy: &VerificationPolicy, tools: &ToolList, wrong: &mut Vec<String>) {
+fn check_verification(policy: &VerificationPolicy, tools: &ToolList, wrong: &mut Vec<PlanProblem>) {
     if policy.mode == VerificationMode::Build {
-        wrong.push(
-            "this rig takes images and builds none: verification cannot be `build`".to_owned(),
-        );
+        wrong.push(PlanProblem::BuildVerification);
     }
     if policy.commands.len() > MAX_STEPS {
-        wrong.push(format!("a verification has at most {MAX_STEPS} commands"));
+        wrong.push(PlanProblem::CommandCount(MAX_STEPS));
         return;
     }
     for command in &policy.commands {
         let call = match verification_call(command) {
             Ok(call) => call,
-            Err(why) => {
-                wrong.push(why);
+            Err(error) => {
+                wrong.push(error.into());
                 continue;
             }
         };
         match tools.checked(&call) {
-            Err(error) => wrong.push(format!("verification: {}", error.message)),
+            Err(error) => wrong.push(PlanProblem::VerificationCall(error)),
             Ok(tool) if !tool.risk(&call.arguments).read_only => {
-                wrong.push(format!("verification: {} does not only read", tool.name));
+                wrong.push(PlanProblem::VerificationActs(tool.name.clone()));
             }
             Ok(_) => {}
         }
@@ -209,14 +199,13 @@ fn check_verification(policy: &VerificationPolicy, tools: &ToolList, wrong: &mut
 /// Puts steps behind those that they depend on, keeping the order that they were written in otherwise.
 fn in_order(
     steps: Vec<(u32, BTreeSet<u32>, SessionStep)>,
-    wrong: &mut Vec<String>,
+    wrong: &mut Vec<PlanProblem>,
 ) -> Vec<SessionStep> {
     let mut left = steps;
     let (mut placed, mut ordered) = (BTreeSet::new(), Vec::new());
     while !left.is_empty() {
         let Some(at) = left.iter().position(|(_, needs, _)| needs.is_subset(&placed)) else {
-            let names: Vec<_> = left.iter().map(|(id, ..)| id.to_string()).collect();
-            wrong.push(format!("steps {} depend on each other", names.join(", ")));
+            wrong.push(PlanProblem::Circle(left.iter().map(|(id, ..)| *id).collect()));
             return Vec::new();
         };
         let (id, _, step) = left.remove(at);

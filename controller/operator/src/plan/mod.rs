@@ -9,6 +9,7 @@
 mod danger;
 mod draft;
 mod lower;
+mod problem;
 mod references;
 mod types;
 mod waves;
@@ -17,6 +18,7 @@ pub use danger::{BoardNature, CallDanger, DangerousCall, call_danger, confirmati
 pub use draft::{MAX_DRAFT, PlanDraft, PlanDraftStep, read_draft};
 pub use lower::{PlanOrigin, lower};
 pub(crate) use lower::{bound_call, verification_call};
+pub use problem::{PlanProblem, VerificationCommandError};
 pub use references::{StepOutcomes, resolve};
 pub use types::{
     Artifact, ArtifactKind, RiskLevel, SessionPlan, SessionStep, StepStatus, ToolCallTemplate,

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::PlanningTask;
 use super::steps::StepList;
 use super::targets::place_of;
-use crate::context::KnownRun;
+use crate::context::{KnownRun, SessionContext};
 use crate::error::{OperatorCode, OperatorError};
 use crate::grammar::{RequestQuestion, RunName, SinceWord};
 use crate::plan::PlanDraft;
@@ -80,11 +80,31 @@ pub(super) fn steps_of_question(
             steps.add("list runs".to_owned(), "runs_list", params, "the runs", Vec::new());
             "list runs".to_owned()
         }
-        RequestQuestion::Run { run } => {
-            let run = run_of(run, None, task)?;
-            let name = format!("show run {run}");
-            let params = json!({ "run": run });
-            steps.add(name.clone(), "runs_show", params, "the record of the run", Vec::new());
+        RequestQuestion::Run { run, board } => {
+            let place = place(board)?;
+            show(&mut steps, &run_of(run, place.as_deref(), task)?)
+        }
+        RequestQuestion::TestOutcome { test, board, since, until } => {
+            let place = place(board)?;
+            let span = (*since, *until);
+            match last_run_of(task.context, test, place.as_deref(), span) {
+                Some(run) => show(&mut steps, &run.id),
+                None => no_run(&mut steps, test, place.as_deref()),
+            }
+        }
+        RequestQuestion::Log { run, board } => {
+            let place = place(board)?;
+            let run = run_of(run, place.as_deref(), task)?;
+            let name = format!("read the log of run {run}");
+            let params = json!({ "run": run, "lines": 20 });
+            steps.add(name.clone(), "runs_log", params, "its last lines", Vec::new());
+            name
+        }
+        RequestQuestion::Power { board } => {
+            let place = place_of(board, task.context, task.answers)?;
+            let name = format!("ask whether {place} has power");
+            let params = json!({ "place": place });
+            steps.add(name.clone(), "power_status", params, "on or off", Vec::new());
             name
         }
         RequestQuestion::Console { board } => {
@@ -127,6 +147,57 @@ fn run_of(
             .next("jig runs list")
             .untouched()
     })
+}
+
+/// Adds the step that shows a run.
+fn show(steps: &mut StepList, run: &str) -> String {
+    let name = format!("show run {run}");
+    let params = json!({ "run": run });
+    steps.add(name.clone(), "runs_show", params, "the record of the run", Vec::new());
+    name
+}
+
+/// Adds the step that tells that there is no run of a test.
+fn no_run(steps: &mut StepList, test: &str, place: Option<&str>) -> String {
+    let params = match place {
+        Some(place) => json!({ "place": place, "limit": 100 }),
+        None => json!({ "limit": 100 }),
+    };
+    steps.add("list runs".to_owned(), "runs_list", params, "a run of it", Vec::new());
+    format!("look for runs of {test}")
+}
+
+/// Finds the newest run of a test that has a verdict, or of a place of that name.
+fn last_run_of<'r>(
+    context: &'r SessionContext,
+    test: &str,
+    place: Option<&str>,
+    (since, until): (Option<SinceWord>, Option<SinceWord>),
+) -> Option<&'r KnownRun> {
+    let there = |run: &&KnownRun| place.is_none_or(|place| run.place == place);
+    let places = context.places_of(test);
+    let of_test = |run: &&KnownRun| {
+        let named = run.verdict != "pass" && mentions(&run.summary, test);
+        is_of_plan(run, test) || named || places.contains(&run.place.as_str())
+    };
+    let (since, until) = (
+        since.map(|since| since.moment(context.now)),
+        until.map(|until| until.moment(context.now)),
+    );
+    let in_time = |run: &&KnownRun| {
+        let at: Option<Timestamp> = run.started.parse().ok();
+        since.is_none_or(|since| at.is_some_and(|at| at >= since))
+            && until.is_none_or(|until| at.is_some_and(|at| at < until))
+    };
+    let ended = |run: &&KnownRun| !run.verdict.is_empty();
+    context.runs.iter().filter(there).filter(ended).filter(of_test).find(in_time)
+}
+
+/// Tells whether a run is one of a plan, by its name or that of its file.
+fn is_of_plan(run: &KnownRun, name: &str) -> bool {
+    let file = run.plan_origin.rsplit('/').next().unwrap_or_default();
+    let named = name.rsplit('/').next().unwrap_or_default();
+    run.plan == name || file == named || file.strip_suffix(".toml") == Some(name)
 }
 
 /// Adds the steps that explain a run: its own evidence first, then what the lab knows of it.
@@ -176,10 +247,6 @@ pub(crate) fn history<'r>(
     since: Option<Timestamp>,
 ) -> TestHistory<'r> {
     let there = |run: &&KnownRun| place.is_none_or(|place| run.place == place);
-    let of_plan = |run: &KnownRun| {
-        let file = run.plan_origin.rsplit('/').next().unwrap_or_default();
-        run.plan == test || file == test || file.strip_suffix(".toml") == Some(test)
-    };
     let named = |run: &KnownRun| run.verdict == "fail" && mentions(&run.summary, test);
     let mut plans: Vec<(&str, &str)> = Vec::new();
     for run in runs.iter().filter(there).filter(|run| named(run)) {
@@ -187,7 +254,7 @@ pub(crate) fn history<'r>(
     }
     let relevant = |run: &&KnownRun| {
         let same_plan = || plans.contains(&(run.plan.as_str(), run.plan_origin.as_str()));
-        of_plan(run) || named(run) || (run.verdict == "pass" && same_plan())
+        is_of_plan(run, test) || named(run) || (run.verdict == "pass" && same_plan())
     };
     let mut found = TestHistory::default();
     for run in runs.iter().filter(there).filter(relevant) {

@@ -84,8 +84,12 @@ pub(super) fn board_of(question: &RequestQuestion) -> Option<&str> {
         | Q::Boards { board, .. }
         | Q::Health { board }
         | Q::Runs { board, .. }
+        | Q::Run { board, .. }
+        | Q::TestOutcome { board, .. }
+        | Q::Log { board, .. }
         | Q::Console { board } => board.as_deref(),
-        Q::Compare { .. } | Q::Run { .. } | Q::Knowledge { .. } => None,
+        Q::Power { board } => Some(board),
+        Q::Compare { .. } | Q::Knowledge { .. } => None,
     }
 }
 

@@ -23,7 +23,7 @@ use crate::error::{OperatorCode, OperatorError};
 use crate::journal::{
     BlockReason, CallIntent, ChangedFiles, CutOffEffect, PlanSource, SessionEntry, SessionFact,
     SessionJournal, SessionJournalError, SessionLock, SessionRow, SessionWork, WorkIntent,
-    WorkOutcome, now_ms,
+    WorkOutcome,
 };
 use crate::machine::{OperatorEvent, OperatorState, PlannerEvent, PlannerState};
 use crate::mcp::server_of_tool;
@@ -210,11 +210,16 @@ impl Driver<'_> {
         }
         let recovering = self.session.state == OperatorState::Recovering;
         let waiting = self.session.waits_for_person();
-        if !waiting && !recovering && self.session.time_left_ms(now_ms()) == 0 {
+        if !waiting && !recovering && self.session.time_left_ms(self.now_ms()) == 0 {
             self.did(work::out_of_time(&self.session, work))?;
             return Ok(true);
         }
         Ok(false)
+    }
+
+    /// Returns the time of the session, which no setting of a clock moves.
+    pub(super) fn now_ms(&self) -> u64 {
+        self.journal.now_ms()
     }
 
     fn work_of_state(&self) -> SessionWork {
@@ -392,7 +397,7 @@ impl Driver<'_> {
             outcome.events.push(OperatorEvent::Cancel { why });
             return outcome;
         }
-        let (event, facts) = work::plan_follows(&self.session, &dangers, now_ms());
+        let (event, facts) = work::plan_follows(&self.session, &dangers, self.now_ms());
         outcome.facts.extend(facts);
         outcome.events.push(event);
         outcome
@@ -430,7 +435,7 @@ impl Driver<'_> {
     /// Handles a confirmation that was given in advance, or did not come in time.
     fn confirmation(&mut self) -> Driven<bool> {
         let mut outcome = work::outcome_of(SessionWork::Confirm);
-        let late = self.session.waits.as_ref().is_none_or(|waits| now_ms() > waits.until_ms);
+        let late = self.session.waits.as_ref().is_none_or(|waits| self.now_ms() > waits.until_ms);
         match work::confirmed_in_advance(&self.session) {
             Some(confirm) if !late => outcome.events.push(confirm),
             _ if late => {
@@ -456,7 +461,7 @@ impl Driver<'_> {
         let natures = self.session.context.natures();
         let file = |path: &str| self.binding.files.sha256(path);
         let outcomes = self.session.step_outcomes();
-        let now = now_ms();
+        let now = self.now_ms();
         let numbers: Vec<u32> = wave.iter().filter_map(|step| step.step_id.parse().ok()).collect();
         let mut ready = Vec::new();
         let mut refused = Vec::new();
@@ -584,7 +589,7 @@ impl Driver<'_> {
             Err(error) => return Ok(Err(error)),
         };
         let number = self.session.next_call();
-        let ready = ReadyCall::new(&self.session, number, None, call, (risk, limit), now_ms());
+        let ready = ReadyCall::new(&self.session, number, None, call, (risk, limit), self.now_ms());
         self.make(vec![ready]).await?;
         let record = self.session.calls.iter().rev().find(|record| record.number == number);
         Ok(record.map_or(Ok(()), |record| record.result.as_ref().map(drop).map_err(Clone::clone)))

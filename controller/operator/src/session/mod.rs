@@ -17,6 +17,8 @@ pub use undo::{NoUndo, SessionUndo};
 pub(crate) use work::exit_code;
 
 #[cfg(test)]
+mod clock_tests;
+#[cfg(test)]
 mod model_tests;
 #[cfg(test)]
 pub(crate) mod tests;

@@ -242,6 +242,7 @@ fn charter(conversation: &ModelConversation) -> Charter {
             ..usual
         },
         folder: "/firmware".to_owned(),
+        host: None,
         model: Some(CharterModel {
             name: "local".to_owned(),
             first: conversation.first,

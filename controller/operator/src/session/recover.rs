@@ -16,7 +16,7 @@ use super::drive::{Driven, Driver, LOOK};
 use super::undo::{image_of, listed, runs_of};
 use super::work;
 use crate::error::{OperatorCode, OperatorError};
-use crate::journal::{BlockReason, ChangedFiles, SessionFact, SessionWork, WorkOutcome, now_ms};
+use crate::journal::{BlockReason, ChangedFiles, SessionFact, SessionWork, WorkOutcome};
 use crate::machine::{OperatorEvent, PlannerEvent, PlannerState};
 use crate::plan::StepStatus;
 use crate::planner::PlanFeedback;
@@ -62,7 +62,7 @@ impl Driver<'_> {
             return self.did(outcome);
         }
         let tools = self.binding.door.list();
-        match work::step_recovery(&self.session, &tools, now_ms()) {
+        match work::step_recovery(&self.session, &tools, self.now_ms()) {
             work::StepRecovery::Block(error) if self.may_adjust() => {
                 self.adjust_by_model(error).await
             }
@@ -76,7 +76,7 @@ impl Driver<'_> {
             }
             work::StepRecovery::Confirm => {
                 let dangers = self.session.dangers.clone();
-                let (event, facts) = work::plan_follows(&self.session, &dangers, now_ms());
+                let (event, facts) = work::plan_follows(&self.session, &dangers, self.now_ms());
                 self.reopen(&mut outcome);
                 outcome.facts.extend(facts);
                 outcome.events = vec![event];
@@ -152,7 +152,7 @@ impl Driver<'_> {
             if self.session.cancel.is_some() {
                 return Ok(true);
             }
-            if self.session.time_left_ms(now_ms()) == 0 {
+            if self.session.time_left_ms(self.now_ms()) == 0 {
                 let outcome = work::out_of_time(&self.session, SessionWork::Recover);
                 self.did(outcome)?;
                 return Ok(true);

@@ -236,6 +236,7 @@ fn charter(conversation: &Conversation) -> Charter {
         trace_id: "t1".to_owned(),
         limits: SessionLimits::default(),
         folder: "/firmware".to_owned(),
+        host: None,
         model: None,
     }
 }

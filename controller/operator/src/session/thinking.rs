@@ -17,7 +17,7 @@ use super::work;
 use crate::error::{OperatorCode, OperatorError};
 use crate::journal::{
     BlockReason, ClarifyingQuestion, SessionEntry, SessionFact, SessionWork, WorkIntent,
-    WorkOutcome, now_ms,
+    WorkOutcome,
 };
 use crate::machine::{OperatorEvent, PlannerEvent};
 use crate::models::{self, LanguageModel, ModelTask, PlanAnswer, Thinker};
@@ -71,7 +71,7 @@ impl Driver<'_> {
         let intent = WorkIntent { work, call: None, grant: Some(tokens), grant_micro_usd, input };
         self.journal.append(&SessionEntry::Intent(intent))?;
         self.catch_up()?;
-        let left = Duration::from_millis(self.session.time_left_ms(now_ms()));
+        let left = Duration::from_millis(self.session.time_left_ms(self.now_ms()));
         Ok(Ok(Thinker::new(model, grant, left)))
     }
 
@@ -87,7 +87,7 @@ impl Driver<'_> {
                 done = &mut thinking => return Ok(Some(done)),
                 _ = looks.tick() => {
                     self.catch_up()?;
-                    let over = self.session.time_left_ms(now_ms()) == 0;
+                    let over = self.session.time_left_ms(self.now_ms()) == 0;
                     if self.session.cancel.is_some() || over {
                         return Ok(None);
                     }
@@ -232,7 +232,7 @@ impl Driver<'_> {
         let outcome = match made {
             Ok((thought, Some((mut adjusted, dangers)))) => {
                 keep_statuses(&mut adjusted, &plan, step);
-                let (event, waits) = work::plan_follows(&self.session, &dangers, now_ms());
+                let (event, waits) = work::plan_follows(&self.session, &dangers, self.now_ms());
                 let event = match event {
                     OperatorEvent::PlanReady => OperatorEvent::Repairable,
                     other => other,
@@ -311,7 +311,7 @@ impl Driver<'_> {
             && session.cancel.is_none()
             && !matches!(session.blocked, Some(BlockReason::Refused | BlockReason::Unanswered))
             && session.calls.iter().any(|record| record.step.is_some())
-            && session.time_left_ms(now_ms()) > 0
+            && session.time_left_ms(self.now_ms()) > 0
     }
 
     /// Asks the model to answer the person out of the results. Without an answer the summary stands alone.

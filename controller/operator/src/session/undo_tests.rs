@@ -151,6 +151,7 @@ impl Edited {
             trace_id: "t".to_owned(),
             limits: SessionLimits::default(),
             folder: "/firmware".to_owned(),
+            host: None,
             model: None,
         };
         SessionJournal::begin(self.folder.path(), charter, Redactor::default()).unwrap()

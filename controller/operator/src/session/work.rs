@@ -49,11 +49,12 @@ pub(super) fn cancelled(work: SessionWork, why: String) -> WorkOutcome {
 /// The session's time is up. Where there is a failure to handle, this is it.
 pub(super) fn out_of_time(session: &Session, work: SessionWork) -> WorkOutcome {
     let limit = session.charter.limits.session_s;
-    let error = OperatorError::new(
-        OperatorCode::ToolTimeout,
-        format!("the session was at work for {limit} s, its limit"),
-    )
-    .next("raise session_s in agents.toml, or give --session-timeout");
+    let failed = session.failures.iter().next();
+    let failed = failed.map(|(step, error)| format!("; step {step}: {error}"));
+    let words =
+        format!("the session was at work for {limit} s, its limit{}", failed.unwrap_or_default());
+    let error = OperatorError::new(OperatorCode::ToolTimeout, words)
+        .next("raise session_s in agents.toml, or give --session-timeout");
     let reason = BlockReason::Failed { error };
     WorkOutcome {
         events: vec![OperatorEvent::Timeout],
@@ -138,7 +139,13 @@ fn needs_runs(request: Option<&UserRequest>) -> bool {
     let Some(UserRequest::Ask { question }) = request else { return false };
     matches!(
         question,
-        Q::WhyRun { .. } | Q::WhyTest { .. } | Q::Bisect { .. } | Q::Compare { .. } | Q::Run { .. }
+        Q::WhyRun { .. }
+            | Q::WhyTest { .. }
+            | Q::Bisect { .. }
+            | Q::Compare { .. }
+            | Q::Run { .. }
+            | Q::TestOutcome { .. }
+            | Q::Log { .. }
     )
 }
 

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::text_of;
-use crate::grammar::{RequestQuestion, SinceWord, UserRequest};
+use crate::grammar::{RequestQuestion, RunsWanted, SinceWord, UserRequest};
 use crate::planner::history;
 use crate::session::Session;
 use crate::tools::ToolResult;
@@ -35,28 +35,37 @@ pub(super) fn answer(session: &Session, request: &UserRequest) -> Vec<String> {
             boards(session, found, board.as_deref(), *free, &mut lines);
         }
         Q::Health { .. } => health(session, &mut lines),
-        Q::Runs { since, .. } => {
-            let since = moment(session, *since);
-            for run in items(result("runs_list"), "runs") {
-                let started = text_of(run, "/started").unwrap_or_default();
-                let at: Option<Timestamp> = started.parse().ok();
-                if since.is_none_or(|since| at.is_some_and(|at| at >= since)) {
-                    lines.push(run_line(run));
-                }
-            }
+        Q::Runs { since, until, only, .. } => {
+            let span = (moment(session, *since), moment(session, *until));
+            runs(result("runs_list"), span, *only, &mut lines);
+        }
+        Q::Run { .. } => shown(result("runs_show"), &mut lines),
+        Q::TestOutcome { test, .. } => {
+            shown(result("runs_show"), &mut lines);
             if lines.is_empty() {
-                lines.push("no runs".to_owned());
+                let looked = session.context.runs.len();
+                lines.push(format!(
+                    "no run of {test} is among the {looked} newest runs that were looked at"
+                ));
             }
         }
-        Q::Run { .. } => {
-            let Some(found) = result("runs_show") else { return lines };
-            let record = found.data.get("record").unwrap_or(&found.data);
-            let word = |at: &str| text_of(record, at);
-            if let (Some(id), Some(summary)) = (word("/id"), word("/verdict/summary")) {
-                let kind = word("/verdict/kind").unwrap_or_default();
-                lines.push(format!("{id}: {kind}: {summary}"));
+        Q::Log { .. } => {
+            let text = |line: &Value| line.as_str().map(str::to_owned);
+            lines.extend(items(result("runs_log"), "lines").filter_map(text));
+            if lines.is_empty() {
+                lines.push("the log of the run is empty".to_owned());
             }
-            lines.extend(word("/verdict/cause").map(|cause| format!("cause: {cause}")));
+        }
+        Q::Power { board } => {
+            let Some(found) = result("power_status") else { return lines };
+            let place = text_of(&found.data, "/place").unwrap_or_else(|| board.clone());
+            let state = text_of(&found.data, "/state");
+            lines.push(match state {
+                Some(state) => format!("the power of {place} is {state}"),
+                None => format!("nothing can tell whether {place} has power"),
+            });
+            let user = text_of(&found.data, "/in_use_by");
+            lines.extend(user.map(|user| format!("used by {user}")));
         }
         Q::Console { .. } => {
             let Some(found) = result("console") else { return lines };
@@ -87,16 +96,77 @@ fn result_of<'s>(session: &'s Session, tool: &str) -> Option<&'s ToolResult> {
     calls.filter(of_step).find_map(|record| record.result.as_ref().ok())
 }
 
+/// Returns the members of a list, as many as an answer shows.
 fn items<'r>(result: Option<&'r ToolResult>, name: &str) -> impl Iterator<Item = &'r Value> {
+    every(result, name).take(MAX_ITEMS)
+}
+
+/// Returns all members of a list.
+fn every<'r>(result: Option<&'r ToolResult>, name: &str) -> impl Iterator<Item = &'r Value> {
     let list = result.and_then(|result| match &result.data {
         Value::Array(items) => Some(items),
         data => data.get(name).and_then(Value::as_array),
     });
-    list.into_iter().flatten().take(MAX_ITEMS)
+    list.into_iter().flatten()
 }
 
 fn moment(session: &Session, since: Option<SinceWord>) -> Option<Timestamp> {
     since.map(|since| since.moment(session.context.now))
+}
+
+/// Lists runs of a time that went as asked, and says how many are left out.
+fn runs(
+    found: Option<&ToolResult>,
+    (since, until): (Option<Timestamp>, Option<Timestamp>),
+    only: Option<RunsWanted>,
+    lines: &mut Vec<String>,
+) {
+    let at = |run: &Value| text_of(run, "/started").and_then(|at| at.parse::<Timestamp>().ok());
+    let in_time = |run: &&Value| {
+        let at = at(run);
+        since.is_none_or(|since| at.is_some_and(|at| at >= since))
+            && until.is_none_or(|until| at.is_some_and(|at| at < until))
+    };
+    let wanted = |run: &&Value| {
+        let verdict = text_of(run, "/verdict");
+        match only {
+            None => true,
+            Some(RunsWanted::Passed) => verdict.as_deref() == Some("pass"),
+            // One that has no verdict yet did not fail.
+            Some(RunsWanted::Failed) => verdict.is_some_and(|verdict| verdict != "pass"),
+        }
+    };
+    let all: Vec<&Value> = every(found, "runs").collect();
+    let kept: Vec<&Value> = all.iter().copied().filter(in_time).filter(wanted).collect();
+    lines.extend(kept.iter().take(MAX_ITEMS).map(|run| run_line(run)));
+    match kept.len() {
+        0 => lines.push(match only {
+            Some(RunsWanted::Failed) => "no run failed".to_owned(),
+            Some(RunsWanted::Passed) => "no run passed".to_owned(),
+            None => "no runs".to_owned(),
+        }),
+        more if more > MAX_ITEMS => lines.push(format!("and {} more", more - MAX_ITEMS)),
+        _ => {}
+    }
+    let more = found.is_some_and(|found| found.data["more"] == true);
+    // Older runs were not listed, though they may be of this time, too.
+    if more && all.last().is_some_and(in_time) {
+        lines.push(format!("only the {} newest runs were looked at", all.len()));
+    }
+}
+
+/// Tells what a run came to.
+fn shown(found: Option<&ToolResult>, lines: &mut Vec<String>) {
+    let Some(found) = found else { return };
+    let record = found.data.get("record").unwrap_or(&found.data);
+    let word = |at: &str| text_of(record, at);
+    if let (Some(id), Some(summary)) = (word("/id"), word("/verdict/summary")) {
+        let kind = word("/verdict/kind").unwrap_or_default();
+        lines.push(format!("{id}: {kind}: {summary}"));
+    }
+    let cause =
+        word("/verdict/cause").filter(|_| word("/verdict/kind").is_none_or(|kind| kind != "pass"));
+    lines.extend(cause.map(|cause| format!("cause: {cause}")));
 }
 
 fn run_line(run: &Value) -> String {

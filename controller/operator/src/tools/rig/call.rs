@@ -10,7 +10,7 @@ use jig_model::command::{
     TestCommand,
 };
 use jig_model::protocol::BoxFuture;
-use jig_model::{RunEvent, RunId, SessionTrace, Verdict, VerdictKind};
+use jig_model::{PlaceName, RunEvent, RunId, SessionTrace, Verdict, VerdictKind};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -26,6 +26,9 @@ const LOG_LINES: usize = 60;
 
 /// Most ranges of files that a result names.
 const MOST_RANGES: usize = 8;
+
+/// Most characters of the name of who has a place.
+const MOST_HOLDER: usize = 200;
 
 /// Most bytes of a command's output that come with its result: what a result may hold.
 const MOST_OUTPUT: u64 = 32 << 10;
@@ -115,10 +118,17 @@ impl RigToolDoor {
                 let limit = call
                     .timeout_ms
                     .map_or_else(|| row.timeout + own_time(&command), Duration::from_millis);
+                // A run is begun before anything is done, so one that waits has done nothing.
+                let runs = matches!(*command, Command::Run(_) | Command::Test(_));
                 let heard = Arc::new(Heard { events, seen: Mutex::default() });
                 let sink: Arc<dyn EventSink> = heard.clone();
                 let done = timeout(limit, self.calls.execute(*command, input, sink)).await;
-                let reply = done.map_err(|_| too_slow(&call.name, limit))??;
+                let waited = || heard.seen().waits_for.take();
+                let late = |_| match waited().filter(|_| runs) {
+                    Some(waits) => in_use(waits, limit),
+                    None => too_slow(&call.name, limit),
+                };
+                let reply = done.map_err(late)??;
                 let result = self.told_of(reply, &heard).await;
                 Ok(bound(result))
             }
@@ -213,6 +223,14 @@ fn too_slow(name: &str, limit: Duration) -> OperatorError {
     OperatorError::new(OperatorCode::ToolTimeout, words).next("jig health")
 }
 
+/// Says that a place did not get free in time. Nothing was done there.
+fn in_use((place, holder): (PlaceName, String), limit: Duration) -> OperatorError {
+    let holder: String = holder.chars().take(MOST_HOLDER).collect();
+    let seconds = limit.as_secs_f32();
+    let words = format!("{place} did not get free within {seconds:.0} s, in use by {holder}");
+    OperatorError::new(OperatorCode::Conflict, words).next("jig lease ls; jig top").untouched()
+}
+
 /// Returns how long a command may take by itself, beside what its place needs.
 fn own_time(command: &Command) -> Duration {
     Duration::from_millis(match command {
@@ -268,6 +286,8 @@ struct Heard {
 /// What the events of a call have told.
 #[derive(Default)]
 struct Seen {
+    /// The place that the command waits for, and who has it, until its run begins.
+    waits_for: Option<(PlaceName, String)>,
     /// What a console printed.
     text: HeadAndTail,
     run: Option<RunId>,
@@ -296,7 +316,14 @@ impl EventSink for Heard {
 impl Seen {
     fn hear(&mut self, event: &CommandEvent) {
         match event {
-            CommandEvent::RunBegan { run, .. } => self.run = Some(run.clone()),
+            CommandEvent::Waiting { place, holder } => {
+                // Who has it is told first, and then the queue.
+                let known = self.waits_for.take_if(|(waits, _)| waits == place);
+                self.waits_for = known.or_else(|| Some((place.clone(), holder.clone())));
+            }
+            CommandEvent::RunBegan { run, .. } => {
+                (self.waits_for, self.run) = (None, Some(run.clone()));
+            }
             CommandEvent::Run { event: RunEvent::AttemptStarted { attempt, .. } } => {
                 self.attempt = *attempt;
             }

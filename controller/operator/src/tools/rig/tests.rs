@@ -22,6 +22,8 @@ struct FakeRig {
     asked: Mutex<Vec<RigRequest>>,
     /// Never answers a command.
     hangs: bool,
+    /// Waits for its place first.
+    waits: bool,
     /// How many bytes its console prints.
     prints: usize,
 }
@@ -46,6 +48,10 @@ impl RigCalls for FakeRig {
                 .lock()
                 .unwrap()
                 .push(RigRequest::Command { command: Box::new(command), input });
+            if self.waits {
+                let holder = "eve".to_owned();
+                events.event(CommandEvent::Waiting { place: place.clone(), holder });
+            }
             if self.hangs {
                 std::future::pending::<()>().await;
             }
@@ -361,4 +367,26 @@ fn a_call_that_takes_too_long_is_ended_and_says_so() {
     });
     let error = error.expect("the call has a time-out of its own").unwrap_err();
     assert_eq!((error.code, error.untouched), (OperatorCode::ToolTimeout, false));
+}
+
+/// A run has begun before anything is done: one that still waits may be made again. Of another command that is
+/// not known.
+#[test]
+fn a_call_that_waits_for_its_place_says_who_has_it() {
+    let cases = [
+        ("run", json!({ "place": "bench-1" }), (OperatorCode::Conflict, true)),
+        ("reset", json!({ "place": "bench-1" }), (OperatorCode::ToolTimeout, false)),
+    ];
+    for (tool, arguments, wanted) in cases {
+        let rig = Arc::new(FakeRig { hangs: true, waits: true, ..FakeRig::default() });
+        let door = RigToolDoor::new(rig, all_rights());
+        let mut call = ToolCall::new(tool, arguments);
+        call.timeout_ms = Some(20);
+        let error = now(async {
+            tokio::time::timeout(Duration::from_secs(20), door.call(call, Arc::new(Deaf))).await
+        });
+        let error = error.expect("the call has a time-out of its own").unwrap_err();
+        assert_eq!((error.code, error.untouched), wanted, "{error}");
+        assert_eq!(error.message.contains("in use by eve"), tool == "run", "{error}");
+    }
 }
