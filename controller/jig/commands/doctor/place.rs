@@ -316,7 +316,7 @@ mod tests {
     fn each_obstacle_of_a_volume_has_its_command() {
         let folder = tempfile::tempdir().unwrap();
         let one = folder.path().to_owned();
-        assert_eq!(volume("MICROBIT", &[one.clone()]).level, DoctorLevel::Ok);
+        assert_eq!(volume("MICROBIT", std::slice::from_ref(&one)).level, DoctorLevel::Ok);
         let absent = volume("MICROBIT", &[]);
         assert_eq!(absent.level, DoctorLevel::Warning);
         assert_eq!(absent.fix.as_deref(), Some("udisksctl mount -b /dev/disk/by-label/MICROBIT"));
