@@ -131,7 +131,7 @@ pub(super) async fn boot_loader_port(
             access(tty.node.as_str(), AccessFlags::R_OK | AccessFlags::W_OK).is_ok()
         };
         let waited = began.elapsed();
-        // The rights to a node come a moment after it; whoever never gets them is told by the program.
+        // The rights to a node come a moment after it; that they never come is told by the program.
         if let Some(tty) = comes.find(|tty| usable(tty) || waited >= timeout) {
             tracing::debug!(port, boot_loader = tty.node, "the boot loader has a port");
             return Ok(tty.node.clone());

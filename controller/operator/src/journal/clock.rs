@@ -2,7 +2,7 @@
 //!
 //! # Design
 //! *Setting the clock of the host moves no session.* The clock of the host is read once, when a session
-//! begins. From then on its time is counted by how long the host has been up, which nobody sets. The journal
+//! begins. From then on its time is counted by how long the host has been up, which cannot be set. The journal
 //! keeps the two readings of that moment, so that all processes of the same start of the host count alike:
 //! the time that is left, and the end of a confirmation.
 //!

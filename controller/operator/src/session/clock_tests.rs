@@ -1,5 +1,5 @@
 //! Sessions while somebody sets the clock of the host: what was confirmed, and what is left of the time, is
-//! told by a clock that nobody sets.
+//! told by a clock that cannot be set.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};

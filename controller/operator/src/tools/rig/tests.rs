@@ -369,7 +369,7 @@ fn a_call_that_takes_too_long_is_ended_and_says_so() {
     assert_eq!((error.code, error.untouched), (OperatorCode::ToolTimeout, false));
 }
 
-/// A run has begun before anything is done: one that still waits may be made again. Of another command that is
+/// A run has begun before anything is done: one that still waits may be repeated. Of another command that is
 /// not known.
 #[test]
 fn a_call_that_waits_for_its_place_says_who_has_it() {
