@@ -20,8 +20,7 @@ impl TargetArgs {
         chip: Option<&str>,
         probe: Option<&str>,
     ) -> Result<Self, clap::Error> {
-        let refused =
-            |message: String| clap::Error::raw(ErrorKind::ValueValidation, message + "\n");
+        let refused = |message: String| clap::Error::raw(ErrorKind::ValueValidation, message);
         let named = match &board {
             Some(board) => board.chip(),
             None => chip,
@@ -40,7 +39,9 @@ impl TargetArgs {
         match (board, &chip) {
             (Some(board), _) => Ok(Self { board, chip }),
             (None, Some(at_probe)) => Ok(Self { board: at_probe.place(), chip }),
-            (None, None) => Err(refused("name a board: -b NAME, or --chip NAME".to_owned())),
+            (None, None) => Err(refused(
+                "no board is named: --board NAME (jig boards lists them), or --chip NAME on a probe".to_owned(),
+            )),
         }
     }
 }
