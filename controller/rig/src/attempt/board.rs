@@ -163,9 +163,14 @@ impl BoardSink for AttemptBoard {
 
     fn drained(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {
+            // All at once: each of them waits for its disk.
+            let mut begun = Vec::with_capacity(self.lines.len());
             for line in self.lines.values() {
+                begun.extend(line.handle.begin_drain().await);
+            }
+            for drained in begun {
                 // A closed console has nothing left to drain.
-                let _ = line.handle.drained().await;
+                let _ = drained.await;
             }
         })
     }

@@ -134,6 +134,11 @@ impl ConsoleHandle {
         self.ask(ConsoleRequest::Drain).await
     }
 
+    /// Begins to capture what is in the transport now; the answer comes when it is in the log.
+    pub(crate) async fn begin_drain(&self) -> Option<oneshot::Receiver<u64>> {
+        self.begin(ConsoleRequest::Drain).await.ok()
+    }
+
     /// Captures what is in the transport now and marks that what follows is a new boot; returns
     /// the offset of its first byte.
     ///
@@ -147,9 +152,17 @@ impl ConsoleHandle {
         &self,
         control: impl FnOnce(oneshot::Sender<T>) -> ConsoleRequest,
     ) -> Result<T, ConsoleError> {
+        self.begin(control).await?.await.map_err(|_| ConsoleError::Closed)
+    }
+
+    /// Asks the actor, whose answer comes later.
+    async fn begin<T>(
+        &self,
+        control: impl FnOnce(oneshot::Sender<T>) -> ConsoleRequest,
+    ) -> Result<oneshot::Receiver<T>, ConsoleError> {
         let (done, answer) = oneshot::channel();
         self.controls.send(control(done)).await.map_err(|_| ConsoleError::Closed)?;
-        answer.await.map_err(|_| ConsoleError::Closed)
+        Ok(answer)
     }
 
     /// Sends bytes to the target; returns when the transport has taken all of them.
