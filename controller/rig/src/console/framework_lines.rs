@@ -157,7 +157,7 @@ const PATTERNS: &[&str] = &[
     r"^TOTAL SIM ERROR *: *0*[1-9]",
     r"^\s*Crash: 0*[1-9]\d*$",
     // U-Boot's unit tests
-    r"^\w+\(\): .+: Expected .+, got .+$",
+    r"^(?:[\w./-]+:\d+, )?\w+\(\): .+: Expected .+, got .+$",
     // badblocks, Linux' tests of flash, Thread-Metric, FreeRTOS demo
     r"\((?:0*[1-9]\d*/\d+/\d+|\d+/0*[1-9]\d*/\d+|\d+/\d+/0*[1-9]\d*) errors\)$",
     r"^mtd_\w+: error: ",
