@@ -622,8 +622,9 @@ mod tests {
             let file = root.join("JIG.UF2");
             once_it_is_whole(file, 128 << 10, || fs::rename(&root, &away).unwrap()).await;
         };
-        let (report, ()) = tokio::join!(flasher.flash(&image), board);
-        report.unwrap();
+        let both = async { tokio::join!(flasher.flash(&image), board) };
+        let both = tokio::time::timeout(Duration::from_secs(60), both).await;
+        both.expect("a touch and a whole file").0.unwrap();
         // It does not come: the time of the touch is what it had.
         flasher.copy.touch = Some(Duration::from_millis(200));
         let error = flasher.flash(&image).await.unwrap_err();

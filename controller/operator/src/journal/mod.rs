@@ -278,4 +278,4 @@ fn path_in(folder: &Path) -> PathBuf {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

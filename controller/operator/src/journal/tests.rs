@@ -7,7 +7,8 @@ use serde_json::json;
 
 use super::*;
 
-fn charter() -> Charter {
+/// What a session was asked for, where a test asks nothing of it.
+pub(crate) fn charter() -> Charter {
     Charter {
         text: "run app.elf on microbit".to_owned(),
         source: PlanSource::Words,

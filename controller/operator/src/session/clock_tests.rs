@@ -14,8 +14,7 @@ use super::tests::{Scripted, ScriptedRig, States, binding, said};
 use super::*;
 use crate::error::{OperatorCode, OperatorError};
 use crate::journal::{
-    Charter, ClockReading, PlanSource, SessionClock, SessionEntry, SessionJournal, SessionLimits,
-    SessionLock,
+    Charter, ClockReading, SessionClock, SessionEntry, SessionJournal, SessionLock,
 };
 use crate::machine::OperatorState;
 use crate::tools::{ToolCall, ToolDoor, ToolList, ToolResult};
@@ -80,17 +79,7 @@ impl ToolDoor for Meddled {
 }
 
 fn charter(text: &str) -> Charter {
-    Charter {
-        text: text.to_owned(),
-        source: PlanSource::Words,
-        confirmed: None,
-        plan_only: false,
-        trace_id: "t1".to_owned(),
-        limits: SessionLimits::default(),
-        folder: "/firmware".to_owned(),
-        host: None,
-        model: None,
-    }
+    Charter { text: text.to_owned(), ..crate::journal::tests::charter() }
 }
 
 struct Held {

@@ -5,10 +5,10 @@
 //! bytes. It takes all bytes available at one wake-up as one chunk, stamps it, and hands it to a
 //! disk thread. While chunk follows chunk without a pause it lets a millisecond of output gather
 //! ([`ReadPace`]): an emulator that wakes a reader with each byte prints a third as fast on a busy
-//! host, and a tenth slower on an idle one. It stops reading only when 16 MiB are queued for the disk, because some emulated
-//! machines freeze while their output is not read, and real ports overrun. Beyond that limit it
-//! stops, because lost bytes would be worse than a delayed target. After a storage *error* it reads
-//! on, and counts the bytes as lost.
+//! host, and a tenth slower on an idle one. It stops reading only when 16 MiB are queued for the
+//! disk, because some emulated machines freeze while their output is not read, and real ports
+//! overrun. Beyond that limit it stops, because lost bytes would be worse than a delayed target.
+//! After a storage *error* it reads on, and counts the bytes as lost.
 //!
 //! **Refused here:** opening devices, and deciding when a board boots; the callers do both
 //! ([`ConsoleHandle::attach`], [`ConsoleHandle::boundary`]).
