@@ -4,7 +4,8 @@
 //! SQLite appends a change to the journal and flushes it: some .3 ms. Copying the journal into the file
 //! is what takes long: 8 ms and more, and with SQLite's defaults one insert in fifty waits for it. Here
 //! another thread copies, once the journal has grown to [`JOURNAL`]; closing the store waits for
-//! it. SQLite's own copying stays as a bound for when that thread does not get through.
+//! it. SQLite's own copying stays as a bound for when that thread does not get through. A command that
+//! opens the store reads the journal first, so who closes a store with a journal of [`GROWN`] copies it.
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt as _;
@@ -33,9 +34,12 @@ const BUSY: Duration = Duration::from_secs(2);
 /// Pause before a refused command is tried again, where SQLite does not wait by itself.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Journal that is copied into the file: the changes of some 200 inserts. Opening a store that no other
-/// process has open reads the journal, so it must not grow much.
+/// Journal that is copied into the file of an open store: the changes of some 200 inserts.
 const JOURNAL: u64 = 16 << 20;
+
+/// Journal that is copied when a store is closed: some fifty runs. Reading one of 10 MiB took each command
+/// some 40 ms.
+const GROWN: u64 = 1 << 20;
 
 /// Pages of a journal that SQLite copies itself before a change returns.
 const LONGEST: u64 = 64 << 20 >> 12;
@@ -189,11 +193,16 @@ impl KnowledgeStore {
         done
     }
 
+    /// Tells whether the journal is longer than a length.
+    fn journal_exceeds(&self, length: u64) -> bool {
+        let journal = with_end(&self.path, "-wal");
+        std::fs::metadata(&journal).is_ok_and(|about| about.len() > length)
+    }
+
     /// Begins to copy the journal into the file if it has grown. The change is durable already: what fails
     /// here is tried again after the next one.
     fn copy_journal(&self) {
-        let journal = with_end(&self.path, "-wal");
-        if !std::fs::metadata(&journal).is_ok_and(|about| about.len() > JOURNAL) {
+        if !self.journal_exceeds(JOURNAL) {
             return;
         }
         let mut copying = self.copying.lock().unwrap_or_else(PoisonError::into_inner);
@@ -245,6 +254,13 @@ impl Drop for KnowledgeStore {
         if let Some(thread) = copying.take() {
             // Were it to panic, the journal would stay as it is.
             let _ = thread.join();
+        }
+        if self.journal_exceeds(GROWN) {
+            // A process that has the store open, too, is not waited for: it copies when it closes.
+            let connection = self.connection.get_mut().unwrap_or_else(PoisonError::into_inner);
+            let _ = connection.busy_timeout(Duration::ZERO).and_then(|()| {
+                connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+            });
         }
     }
 }

@@ -104,7 +104,23 @@ fn the_journal_is_copied_beside_the_changes_and_its_file_stays_short() {
     assert!(journal() <= 70 << 20, "{}", journal());
     drop(store);
     assert!(file() > 10 << 20, "nothing was copied: {}", file());
+    // Who opens the store next has no journal to read, unless somebody else reads the store now.
+    assert_eq!(journal(), 0);
     let store = opened(folder.path());
+    let other = opened(folder.path());
+    store.change(|change| Ok(Ok(change.execute(note, [&large])?))).unwrap();
+    store
+        .change(|change| Ok(Ok(change.execute("DELETE FROM feedback WHERE number > 40", [])?)))
+        .unwrap();
+    other
+        .with(|connection| {
+            let view = connection.unchecked_transaction()?;
+            view.query_row("SELECT count(*) FROM unit", [], |row| row.get::<_, i64>(0))?;
+            drop(opened(folder.path()));
+            Ok(())
+        })
+        .unwrap();
+    assert!(journal() > 1 << 20, "{}", journal());
     store.check().unwrap();
     let counts = store.counts().unwrap();
     assert_eq!((counts.units, counts.feedback), (40, 40));
