@@ -29,9 +29,9 @@ impl FileWatch {
     }
 
     /// Ready when it has happened since the last look.
-    pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let ended = || io::Error::from(io::ErrorKind::UnexpectedEof);
-        let Some(events) = &self.0 else { return Poll::Ready(Err(ended())) };
+        let Some(events) = &mut self.0 else { return Poll::Ready(Err(ended())) };
         let mut room = [0; ROOM];
         match ready!(events.poll_read(cx, &mut room)) {
             Ok(0) => Poll::Ready(Err(ended())),

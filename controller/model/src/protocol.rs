@@ -252,6 +252,8 @@ pub trait Transport: Send {
     fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>>;
     /// Writes some of the bytes; returns how many.
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>>;
+    /// Tells that it is read again after a pause: nothing that arrives before needs to wake the reader.
+    fn rest(&mut self) {}
     /// Tells what has happened to the transport itself, each thing once. Asked for whenever a read
     /// was `Pending`: it lies behind all bytes read so far and before those still to come.
     fn event(&mut self) -> Option<TransportEvent> {

@@ -117,6 +117,10 @@ impl Transport for ConsolePipe {
         }
     }
 
+    fn rest(&mut self) {
+        self.output.rest();
+    }
+
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = self.input.poll_write(cx, bytes);
         if let (Poll::Ready(Ok(_)), Some(bell)) = (&written, &self.bell) {

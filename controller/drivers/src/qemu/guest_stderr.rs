@@ -65,7 +65,7 @@ impl GuestStderr {
                 Ok(0) => {}
                 other => return Poll::Ready(other),
             }
-            let Some(growth) = &self.growth else { return Poll::Pending };
+            let Some(growth) = &mut self.growth else { return Poll::Pending };
             match growth.poll(cx) {
                 Poll::Ready(Ok(())) => {}
                 Poll::Ready(Err(_)) => self.growth = None,

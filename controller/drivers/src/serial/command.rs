@@ -224,7 +224,7 @@ impl Complaints {
     fn poll_listen(&mut self, cx: &mut Context<'_>) {
         let mut some = [0; 1 << 10];
         for _ in 0..TURNS {
-            let Some(pipe) = &self.pipe else { return };
+            let Some(pipe) = &mut self.pipe else { return };
             match pipe.poll_read(cx, &mut some) {
                 Poll::Pending => return,
                 Poll::Ready(Ok(count)) if count > 0 => self.last.extend(&some[..count]),

@@ -53,7 +53,7 @@ impl Sharing {
     /// Looks whether another process has opened the port, and registers the caller's waker for
     /// that: the bytes that the other program reads wake no reader here.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) {
-        while let Some(events) = &self.events {
+        while let Some(events) = &mut self.events {
             match events.poll(cx) {
                 Poll::Ready(Ok(())) => self.opened = true,
                 Poll::Ready(Err(_)) => self.events = None,

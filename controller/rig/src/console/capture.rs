@@ -29,7 +29,7 @@ use super::disk::{self, LogState};
 use super::handle::{CONTROLS, ConsoleError, ConsoleHandle, ConsoleRequest, WRITES, Write};
 use super::log::{GapReason, LogError, LogPaths, LogWriter};
 use super::queue::{CHUNK, ChunkQueue, QueueEntry, TransportEnd};
-use super::read_pace::ReadPace;
+use super::read_pace::{Pace, ReadPace};
 
 /// Most bytes that a drain reads: more than any kernel buffers for a transport, so only a target
 /// that keeps printing reaches it.
@@ -295,7 +295,9 @@ impl ConsoleActor {
         }
         if filled > 0 {
             self.queue.push(QueueEntry::Bytes(self.clock.stamp(), self.buf[..filled].to_vec()));
-            self.pace.took(filled);
+            if let (Pace::Gather, Some(transport)) = (self.pace.took(filled), &mut self.transport) {
+                transport.rest();
+            }
         }
         let ended = end.is_some();
         if let Some(end) = end {

@@ -24,6 +24,15 @@ const FLOOD: u32 = 32;
 /// Bytes of a chunk that is worth waking up for.
 const LARGE: usize = 16 << 10;
 
+/// When a transport is read again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pace {
+    /// When something arrives.
+    AtOnce,
+    /// When output has gathered.
+    Gather,
+}
+
 /// Decides from the chunks that were read when to read the next one.
 #[derive(Debug, Default)]
 pub(super) struct ReadPace {
@@ -34,15 +43,17 @@ pub(super) struct ReadPace {
 }
 
 impl ReadPace {
-    /// Notes a chunk that was read now.
-    pub(super) fn took(&mut self, len: usize) {
+    /// Notes a chunk that was read now, and says how to go on.
+    pub(super) fn took(&mut self, len: usize) -> Pace {
         let now = Instant::now();
         let follows = self.last.is_some_and(|last| now.duration_since(last) < FOLLOWS);
         self.in_row = if follows && len < LARGE { self.in_row.saturating_add(1) } else { 0 };
         self.last = Some(now);
-        if self.in_row >= FLOOD {
-            self.pause = Some(Box::pin(sleep_until(now + GATHER)));
+        if self.in_row < FLOOD {
+            return Pace::AtOnce;
         }
+        self.pause = Some(Box::pin(sleep_until(now + GATHER)));
+        Pace::Gather
     }
 
     /// Ready when the transport may be read.
@@ -73,23 +84,23 @@ mod tests {
         // Lines that are apart, however many, and large chunks are read as they come.
         for (len, apart) in [(80, FOLLOWS), (LARGE, Duration::ZERO)] {
             for _ in 0..2 * FLOOD {
-                pace.took(len);
+                assert_eq!(pace.took(len), Pace::AtOnce);
                 assert_eq!(waited(&mut pace).await, Duration::ZERO, "{len}");
                 tokio::time::advance(apart).await;
             }
         }
         tokio::time::advance(FOLLOWS).await;
         for _ in 0..FLOOD {
-            pace.took(1);
+            assert_eq!(pace.took(1), Pace::AtOnce);
             assert_eq!(waited(&mut pace).await, Duration::ZERO);
         }
         for _ in 0..FLOOD {
-            pace.took(900);
+            assert_eq!(pace.took(900), Pace::Gather);
             assert_eq!(waited(&mut pace).await, GATHER);
         }
         // A pause in the output ends it.
         tokio::time::advance(FOLLOWS).await;
-        pace.took(1);
+        assert_eq!(pace.took(1), Pace::AtOnce);
         assert_eq!(waited(&mut pace).await, Duration::ZERO);
     }
 }
