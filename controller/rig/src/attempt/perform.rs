@@ -149,6 +149,8 @@ async fn performed(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptErr
     if !consoles.running.contains_key(&results_console) {
         return Err(AttemptError::NoConsole(results_console));
     }
+    // While the board is switched on. A search that comes earlier waits for what it needs.
+    drop(spawn_blocking(prepare));
     let lines = consoles.lines(request.dir, request.attempt);
     let named = (consoles.primary.clone(), results_console);
     let garbage = (request.again, request.place.is_emulated());
@@ -282,8 +284,6 @@ async fn make(
     let mut failure = outcome.failure;
     if outcome.state == State::WorkflowCompleted {
         let cancelled = || ActionFailure::new(Cause::Cancelled, "a stop was requested");
-        // A search that comes earlier waits for what it needs.
-        drop(spawn_blocking(prepare));
         let settled = tokio::select! {
             biased;
             never = pulse(board) => match never {},

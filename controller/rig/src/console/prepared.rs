@@ -1,8 +1,8 @@
-//! Compiles what the search for failures takes, while a board is listened to.
+//! Compiles what the search for failures takes, while a board is switched on.
 //!
 //! # Design
 //! A log is searched when its run has ended, and somebody waits for the verdict then. The patterns of the
-//! search take some 30 ms of one core to compile, less than most boards are listened to behind their report.
+//! search take some 15 ms of one core to compile, less than an emulator takes to start.
 
 use std::sync::LazyLock;
 
