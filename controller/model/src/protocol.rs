@@ -187,7 +187,8 @@ pub trait DebugPort: Send {
 
     /// Tells of a core that may stand in a function by which its system halts after a fatal error; a
     /// post-mortem has to find that it does. `image` is what it runs. Reads within milliseconds and
-    /// stops nothing; nothing if it stands in none, or is one whose code is not looked at.
+    /// stops nothing; nothing if it stands in none, or is one whose code is not looked at. Asked directly
+    /// behind [`Self::current_fault`], of a halted core, it may use what that has read.
     fn fatal_halt<'a>(
         &'a mut self,
         image: &'a Path,

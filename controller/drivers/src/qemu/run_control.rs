@@ -100,11 +100,13 @@ impl Running {
         self.instance.monitor.call("query-status", ANSWER).await
     }
 
-    /// Stops the machine. The fault watch leaves it so from here on.
+    /// Stops the machine, unless it stands already. The fault watch leaves it so from here on.
     pub(super) async fn stop(&mut self) -> Result<(), MonitorError> {
         let mut halted = self.instance.control.own().await?;
-        self.instance.monitor.call("stop", ANSWER).await?;
-        *halted = true;
+        if !*halted {
+            self.instance.monitor.call("stop", ANSWER).await?;
+            *halted = true;
+        }
         Ok(())
     }
 

@@ -20,26 +20,32 @@ use crate::{CoreSnapshot, Why, parse_register_dump};
 /// Tells nothing of a core whose registers do not show the exception that it executes.
 pub(super) struct CurrentRegisters {
     machine: Machine,
+    /// What was read last, until it is taken.
+    last: Option<String>,
 }
 
 impl CurrentRegisters {
     pub(super) fn new(machine: Machine) -> Self {
-        Self { machine }
+        Self { machine, last: None }
     }
 
     /// Returns what the emulator prints of its core; nothing if the machine has ended.
-    pub(super) async fn read(&self) -> Result<Option<String>, DriverError> {
-        self.machine.registers().await
+    pub(super) async fn read(&mut self) -> Result<Option<&str>, DriverError> {
+        self.last = self.machine.registers().await?;
+        Ok(self.last.as_deref())
     }
 
     /// Tells whether the core may stand in a fatal function, or in what one has called, or has left the
-    /// memory of its board. The core runs meanwhile.
+    /// memory of its board. Takes what was read last.
     pub(super) async fn may_have_halted(
-        &self,
+        &mut self,
         fatal: Option<&FatalRanges>,
         memory: &[MemoryRegion],
     ) -> Result<bool, DriverError> {
-        let Some(text) = self.read().await? else { return Ok(false) };
+        if self.last.is_none() {
+            self.read().await?;
+        }
+        let Some(text) = self.last.take() else { return Ok(false) };
         let core = parse_register_dump(&text).or_else(|| parse_registers(&text));
         let Some(core) = core else { return Ok(false) };
         if has_left_memory(&core, memory) {
@@ -121,13 +127,13 @@ impl DebugPort for CurrentRegisters {
             if request.why != Cause::CoreFault {
                 return Ok(None);
             }
-            let found = self.read().await?.and_then(|text| fault_in(&text));
+            let found = self.read().await?.and_then(fault_in);
             Ok(found.map(|(snapshot, _)| told(&snapshot, Why::Fault, request)))
         })
     }
 
     fn current_fault(&mut self) -> BoxFuture<'_, Result<Option<FaultSighting>, DriverError>> {
-        Box::pin(async { Ok(self.read().await?.and_then(|text| sighting(&text))) })
+        Box::pin(async { Ok(self.read().await?.and_then(sighting)) })
     }
 }
 

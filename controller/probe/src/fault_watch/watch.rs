@@ -235,8 +235,8 @@ impl DebugPort for WatchHandle {
     fn current_fault(&mut self) -> BoxFuture<'_, Result<Option<FaultSighting>, DriverError>> {
         Box::pin(async {
             Ok(match (self.registers.read().await?, self.latest.get()) {
-                (Some(text), WatchState::Reported(log)) => suspicion(&text, &log.seen()),
-                (Some(text), WatchState::Unknown) => sighting(&text),
+                (Some(text), WatchState::Reported(log)) => suspicion(text, &log.seen()),
+                (Some(text), WatchState::Unknown) => sighting(text),
                 (Some(_), WatchState::Failed) => return Err(lost()),
                 // The machine has ended.
                 (None, WatchState::Reported(log)) => at_end(&log.seen()),
