@@ -207,7 +207,7 @@ impl BoardFacts {
             part.file == range.file && part.start < range.end && range.start < part.end
         };
         let spelled = || self.spelled.iter().filter(within).any(|part| names_failure(&part.text));
-        is_crash_in(incident, text) && (!tells_failure(&range.text) || spelled())
+        is_crash_in(incident, text) && (!says_run_failed(&range.text) || spelled())
     }
 
     fn dump_of(&self, headline: &ByteRange) -> Option<u64> {
@@ -219,7 +219,7 @@ impl BoardFacts {
         self.expected_dumps.extend(dumps);
         let mut incidents = std::mem::take(&mut self.incidents);
         incidents.retain(|Incident { kind, range }| {
-            let unwanted = tells_failure(&range.text) || tells_unexpected(&range.text);
+            let unwanted = says_run_failed(&range.text) || tells_unexpected(&range.text);
             let dump = self.dump_of(range).filter(|_| is_crash(kind) && !unwanted);
             !dump.is_some_and(|dump| self.expected_dumps.contains(&(range.file.clone(), dump)))
         });
@@ -344,6 +344,12 @@ fn is_crash(kind: &IncidentKind) -> bool {
     }
 }
 
+/// Tells whether the headline of a crash says that the run has failed. Among results a panic of Rust does;
+/// as a crash it says no more than others.
+fn says_run_failed(headline: &str) -> bool {
+    tells_failure(headline) && !headline.contains("panicked at ")
+}
+
 /// Tells whether an incident is a crash that a console shows within a text.
 fn is_crash_in(incident: &Incident, text: &ByteRange) -> bool {
     let Incident { kind, range } = incident;
@@ -410,6 +416,7 @@ mod tests {
             ("*** FAILED *** (tohost = 3)", (16, 22, "tohost"), 1),
             ("*** FAILED *** (tohost = 3)", (4, 10, "FAILED"), 0),
             ("*** RIOT kernel panic:", (4, 15, "RIOT kernel"), 0),
+            ("panicked at src/main.rs:9:5: index out of bounds", (29, 34, "index"), 0),
         ] {
             let (start, end, word) = spelled;
             let kind = IncidentKind::Recognised(Cause::GuestPanic);

@@ -9,7 +9,8 @@
 //!   that goes on as another word (`pass` in `password`). Other words may go on: `Boot` in `Booting`.
 //!   The zero of a code or a count that goes on is another number (`exit code 0` in `exit code 0x5`).
 //! - **a denial in front**, with nothing but words like `yet`, `all`, `the` between. A good verdict is
-//!   also denied by what makes it a wish, a condition or a part (`waiting for`, `if`, `almost`).
+//!   also denied by what makes it a wish, a condition, a part or a quotation (`waiting for`, `if`, `almost`,
+//!   `prints "`).
 //! - **a restriction behind** a good verdict: `except spi`, `but one`, `so far`, `failed`.
 //! - **a failing value behind**: behind the name of a code a number that is not zero, behind a
 //!   verdict `no`, `false`, `0`, such a code, a part of a whole, a count of errors or `with errors`. A
@@ -50,6 +51,9 @@ const DENIALS: &str = "\
 
 /// Words that do so directly in front.
 const MISSING: &str = "missing lost";
+
+/// Words in front of a quotation by which a text says what will be printed or is to be typed.
+const MENTIONS: &str = "print prints output outputs emit emits echo type enter";
 
 /// Words in front of `to` that deny what follows.
 const REFUSALS: &str = "failed fails unable refused refuses";
@@ -168,7 +172,9 @@ pub(crate) fn awaited_doubt(
     }
     // `waiting for "|ready|"`
     let front = before.trim_end_matches(['"', '\'', '`', '[', '<']);
-    if is_denied(front, &spoken, behind) || good && (is_unreal(front, &spoken) || is_missing(front))
+    let mentioned = || front.len() < before.len() && is_mentioned(front);
+    if is_denied(front, &spoken, behind)
+        || good && (is_unreal(front, &spoken) || is_missing(front) || mentioned())
     {
         return Some(AwaitedDoubt::Denied);
     }
@@ -266,6 +272,12 @@ fn is_missing(before: &str) -> bool {
         }
         _ => false,
     }
+}
+
+/// `prints "|selftest passed|" at the end`, but not `modem says "|ready|"`.
+fn is_mentioned(front: &str) -> bool {
+    let said = words(front);
+    said.last().is_some_and(|last| listed(MENTIONS, &last.text) && joined(last.after))
 }
 
 /// `expected |exit code 0|, got 5`, but not `as expected: |ready|`.
