@@ -38,6 +38,9 @@ const PATTERNS: &[&str] = &[
     r"^\W*brown-?out(?: (?:detected|reset))?\W*$",
     r"^\W*(?:cpu|core \d|mcu|processor) (?:is )?halted\W*$",
     r"^\W*mem(?:ory)?[ _]?manage handler\b",
+    r"\bnmi[_ ]handler\b",
+    r"\bwatchdog\b.*\bfired\b",
+    r"\bexit(?:ing|ed|s)? with (?:status|code|error) -?0*[1-9]|\b_?x?exit ?\(?-0*[1-9]",
     // Assertions of kernels
     r"^\W*(?:config_?assert|bug_on|warn_on)\b",
     r"\bcpu: \d+ (?:uid: \d+ )?pid: \d+ at \S",

@@ -111,7 +111,7 @@ const THINGS: &str = "\
 
 /// Words behind a pair that name a part of the machine: `stack overflow detection: active`.
 const PAIR_THINGS: &str =
-    "detection detector protection check checks checking counter counters handler support";
+    "detection detector protection check checks checking counter counters handler support polling";
 
 /// Electric signals: `CS asserted`, `nRESET asserted by host`.
 const SIGNALS: &str = "\

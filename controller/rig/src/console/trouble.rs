@@ -26,7 +26,7 @@ const RESULTS: &str = "ok okay pass passed passes xfail skip skipped todo";
 /// Words of a log that tries again, or goes on in another way.
 const GOES_ON: &str = "\
     retry retries retrying again reconnect reconnecting default defaults ignored ignoring \
-    skipping continuing handled corrected dropped dropping formatting";
+    skipping continuing handled corrected dropped dropping formatting fixing";
 
 /// Words behind one of trouble that name a part of the system, or a measure of it.
 const THINGS: &str = "\
@@ -55,6 +55,8 @@ pub(crate) fn tells_trouble(line: &str) -> bool {
     let words = words(text);
     let is_plain = |word: &Word<'_>| [RESULTS, GOES_ON].iter().any(|list| listed(list, &word.text));
     let ordinary = ORDINARY.iter().any(|phrase| text.contains(phrase));
+    // Of the levels that TF-A prints always, it is the lower one.
+    let calm = calm && !line.trim_ascii_start().starts_with("NOTICE:");
     if calm
         || ordinary
         || is_warning(line)
@@ -72,7 +74,17 @@ fn is_trouble(words: &[Word<'_>], at: usize) -> bool {
     let word = &words[at];
     let next = words.get(at + 1);
     let returned = word.text == "returned" && next.is_some_and(|next| listed(VALUES, &next.text));
-    returned || listed(TROUBLE, &word.text) && !is_of_none(words, at) && !is_measured(words, at)
+    // `should fail`, `max error was 1.2`
+    let before = at.checked_sub(1).map_or("", |before| words[before].text.as_str());
+    let wanted = word.text == "fail" && listed("should must may can could will would to", before);
+    let deviation =
+        word.text == "error" && listed("max min mean rms relative absolute average", before);
+    returned
+        || listed(TROUBLE, &word.text)
+            && !wanted
+            && !deviation
+            && !is_of_none(words, at)
+            && !is_measured(words, at)
 }
 
 /// `errors=remount-ro`, `rx errors: 3`, `bit error ratio 1e-9`, `bad blocks: 0`: a setting, a part of the

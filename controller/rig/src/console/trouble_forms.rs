@@ -26,7 +26,7 @@ const PARTS: &[(&str, &str)] = &[
     ),
     (
         "THERE",
-        r"(?:found|available|left|given|present|defined|detected|exists?|supported|implemented)",
+        r"(?:found|available|left|given|present|defined|detected|exists?|supported|implemented|initiali[sz]ed|selected|assigned|registered|active)",
     ),
     (
         "WRONG",
@@ -59,7 +59,7 @@ const FORMS: &[Form] = &[
     ("missing", r"\bmissing\b|\black(?:s|ing)? (?:of )?[a-z]"),
     (
         "excess",
-        r"\btoo AMOUNT\b|\b(?:larger|greater|smaller|longer|shorter|bigger) th[ae]n\b|\bexceed(?:s|ed|ing)?\b|\btook (?:more|longer) than\b|\blimit (?:is |was )?(?:reached|hit)\b|\brequires? at least\b|\bbelow zero\b|\bis negative\b",
+        r"\btoo AMOUNT\b|\b(?:larger|greater|smaller|longer|shorter|bigger) th[ae]n\b|\bexceed(?:s|ed|ing)?\b|\btook (?:more|longer) than\b|\blimit (?:is |was )?(?:reached|hit)\b|\brequires? at least\b|\bbelow zero\b|\b(?:is|was|became|went) negative\b|\b(?:over|under)(?:run|flow)\W*$",
     ),
     (
         "exhausted",
@@ -69,29 +69,35 @@ const FORMS: &[Form] = &[
         "timeout",
         r"\btimed[ -]out\b|\btime-?out(?: error)?\W*$|\btime-?out (?:waiting|while|when|on|in|during|after|at|for|from|reading|writing)\b",
     ),
-    ("lost", r"\blost (?:\w+ ){0,2}LINK\b|\bLINK (?:is |was |has been )?lost\b"),
+    ("lost", r"\blost track\b|\blost (?:\w+ ){0,2}LINK\b|\bLINK (?:is |was |has been )?lost\b"),
     (
         "stuck",
         r"\bstuck\b|\bwent backwards?\b|\bdegraded\b|\bglitch\b|\bpartially (?:applied|written|erased)\b",
     ),
     (
         "collision",
-        r"\boverlap(?:s|ped|ping)?\b|\bcollid(?:es|ed|ing)\b|\bconflicts? with\b|\bmore than once\b|\balready (?:exists|in use|taken|owned|locked|claimed|occupied|allocated)\b",
+        r"\boverlap(?:s|ped|ping)?\b|\bcollid(?:es|ed|ing)\b|\bconflicts? with\b|\bmore than once\b|\bcorruption\W*$|\balready (?:exists|in use|taken|owned|locked|claimed|occupied|allocated)\b",
     ),
     (
         "duty",
-        r"\bmust(?:n't| not| be| have| match| contain| point| start| exist)\b|\bshould (?:not|never) (?:be|have|get|happen)\b|\bcalled (?:in|from|outside|without) (?:\w+ ){0,2}(?:mode|context|isr|interrupt|lock)\b|\w, but \w",
+        r"\bmust(?:n't)? [a-z]+|\b(?:has|have) to be\b|\bshould (?:not|never) (?:be|have|get|happen)\b|\bcalled (?:in|from|outside|without) (?:\w+ ){0,2}(?:mode|context|isr|interrupt|lock)\b|\w, but \w",
     ),
-    ("restricted", r"\bonly\b.*\b(?:supported|supports?|allowed|permitted|are valid)\b"),
-    ("expected", r"^\W*(?:error|exception)(?:[:,]| on) .*\bexpected\b"),
+    (
+        "restricted",
+        r"\bonly\b.*\b(?:supported|supports?|allowed|permitted|are valid)\b|\bonly (?:valid|works?|usable|possible)\b",
+    ),
+    (
+        "expected",
+        r"^\W*(?:error|exception)(?:[:,]| on) .*\bexpected\b|\bexpected [a-z].*\b(?:got|found)\b|\bwhere .* expected\W*$",
+    ),
     (
         "refused",
-        r"\battempted to\b|\b(?:access|permission|operation|request) (?:is |was )?(?:denied|refused|rejected)\b|\bgiving up\b|\bgave up\b|\brefus(?:es|ed|ing) to\b|\bstop(?:ped|ping)? boot\w*|\bproblems? (?:with|in|while|when|during)\b",
+        r"\battempted to\b|\b(?:unable|failed) to [a-z]|\b(?:rejected|denied)\W*$|\berror (?:initiali[sz]ing|reading|writing|opening|creating|loading|mounting|setting|registering|allocating|configuring|starting)\b|\b(?:access|permission|operation|request) (?:is |was )?(?:denied|refused|rejected)\b|\bgiving up\b|\bgave up\b|\brefus(?:es|ed|ing) to\b|\bstop(?:ped|ping)? boot\w*|\bproblems? (?:with|in|while|when|during)\b",
     ),
-    ("null", r"== ?null\b|\bnull (?:pointer|proc|deref\w*|ptr)\b|\bis null\b"),
+    ("null", r"== ?null\b|\bnull (?:pointer|proc|deref\w*|ptr)\b|\bis null\b|\bwith null\b"),
     (
         "name",
-        r"(?-i:START[A-Z0-9]+(?:_[A-Z0-9]+)*_EVENT\W*(?:$|:)|[ :]\w*_?INVALID_\w+$)|\b__ubsan_handle_|unreachable\(",
+        r"(?-i:START[A-Z0-9]+(?:_[A-Z0-9]+)*_EVENT\W*(?:$|:)|(?:START|[ :]\w*_)INVALID_\w+$)|\b__ubsan_handle_|unreachable\(",
     ),
 ];
 
@@ -106,7 +112,7 @@ const GOES_ON: &str = "\
     retry retries retrying again reconnect reconnecting default defaults ignored ignoring \
     skipping skip skipped continuing handled corrected dropped dropping formatting ok okay pass passed \
     passes xfail todo assume assuming creating truncating instead rejecting force forced optional \
-    falling fell disabled disabling";
+    falling fell disabling fixing";
 
 /// Plain states, of which a firmware that is well tells.
 const STATES: &str = "\
@@ -146,11 +152,12 @@ fn is_plain(form: &str, found: &str, front: &str) -> bool {
     let words = words(found);
     let has = |list: &str| words.iter().any(|word| listed(list, &word.text));
     // `can't change the clock`, `could not be set`
-    let unable = || has("can't couldn't") || front.trim_end().ends_with("could");
+    let before = front.trim_end().to_ascii_lowercase();
+    let unable = || has("can't couldn't know") || before.ends_with("could");
     match form {
         // `a value (not an address)`
-        DENIED if front.trim_end().ends_with('(') => true,
-        DENIED => has("don't") || !unable() && (has(STATES) || has(UNWANTED)),
+        DENIED if before.ends_with(['(', '[']) || before.ends_with(" a") => true,
+        DENIED => !unable() && (has("don't") || has(STATES) || has(UNWANTED)),
         NONE => has(UNWANTED),
         _ => false,
     }
@@ -159,8 +166,12 @@ fn is_plain(form: &str, found: &str, front: &str) -> bool {
 /// `invalid config, using 9600 baud`, but not `failed to configure the link using DHCP`.
 pub(super) fn uses_other(words: &[Word<'_>]) -> bool {
     words.iter().enumerate().any(|(at, word)| {
+        // `unknown argument (use --help)`
+        let advice = word.text == "use" && word.before.contains('(');
         let own = at == 0 || word.before.contains([',', ';', '.', '-', '(', ':']);
-        listed("use using", &word.text) && (own || listed("so now and will", &words[at - 1].text))
+        !advice
+            && listed("use using", &word.text)
+            && (own || listed("so now and will", &words[at - 1].text))
     })
 }
 
