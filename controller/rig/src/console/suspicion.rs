@@ -335,6 +335,10 @@ fn heads_error(text: &str) -> bool {
     (named && headed || told) && !denied(&words, 0)
 }
 
+/// Words that begin a list of what there is.
+const LIST_HEADS: &[&str] =
+    &["Valid commands", "Available commands", "Available features", "Supported commands"];
+
 /// A choice of ESP-IDF's test menu, and a command or an option with its help: `(1)  "panic" [heap]`,
 /// `crash   provoke a hard fault`, `-e TEXT  show an error`.
 pub(super) fn is_in_list(text: &str) -> bool {
@@ -357,8 +361,14 @@ pub(super) fn is_in_list(text: &str) -> bool {
         let name = text.strip_prefix('-')?;
         Some(name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '-') && name.contains("  "))
     };
-    let listed = |item: Option<bool>| item.unwrap_or_default();
-    listed(choice()) || listed(command()) || listed(option())
+    // `w    - calls a missing function.`
+    let key = || {
+        let (name, help) = text.split_once("  ")?;
+        Some(name.len() == 1 && help.trim_ascii_start().starts_with("- "))
+    };
+    let holds = |item: Option<bool>| item.unwrap_or_default();
+    let headed = LIST_HEADS.iter().any(|head| text.starts_with(head));
+    headed || holds(choice()) || holds(command()) || holds(option()) || holds(key())
 }
 
 /// `<crit> x`, `[C] x`, `[FATAL] x`.

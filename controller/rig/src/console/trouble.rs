@@ -31,7 +31,7 @@ const GOES_ON: &str = "\
 /// Words behind one of trouble that name a part of the system, or a measure of it.
 const THINGS: &str = "\
     code codes ratio rate rates counter counters count counts handler handlers handling correction \
-    detection injection threshold budget vector led log logging mask section sections mode modes";
+    detection injection threshold budget vector led log logging mask section sections mode modes rms";
 
 /// Words that return as a value: `xAreQueuesStillRunning() returned false`.
 const VALUES: &str = "false pdfalse pdfail null";
