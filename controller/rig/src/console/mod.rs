@@ -62,6 +62,7 @@ mod test_subject;
 #[cfg(test)]
 pub(crate) mod test_transport;
 mod trouble;
+mod trouble_forms;
 mod unit_verdicts;
 mod verdict_phrases;
 mod words;

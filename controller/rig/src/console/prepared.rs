@@ -10,12 +10,13 @@ use regex_automata::meta::Regex;
 
 use super::{
     candidate_lines, crash_evidence, error_codes, fallback_boot, framework_lines, required_value,
-    result_rows, runner_ends, structured_counts, test_subject, unit_verdicts, verdict_phrases,
+    result_rows, runner_ends, structured_counts, supervision, test_subject, trouble_forms,
+    unit_verdicts, verdict_phrases,
 };
 
 /// Compiles what the search takes where it finds nothing, as far as that is not compiled yet.
 pub(crate) fn prepare_search() {
-    let searches: [&LazyLock<Option<Regex>>; 17] = [
+    let searches: [&LazyLock<Option<Regex>>; 20] = [
         &candidate_lines::CANDIDATE,
         &result_rows::FAILURES,
         &framework_lines::FAILURES,
@@ -33,6 +34,9 @@ pub(crate) fn prepare_search() {
         &test_subject::FINDINGS,
         &crash_evidence::STEM,
         &crash_evidence::EVIDENCE,
+        &supervision::EVENTS,
+        &supervision::ABSENT_EVENTS,
+        &trouble_forms::TROUBLE,
     ];
     for search in searches {
         LazyLock::force(search);

@@ -37,6 +37,10 @@ const PATTERNS: &[&str] = &[
     r"\b(?:ecc|parity) error(?:$|[ !.]| *: *[^0 ])",
     r"^\W*brown-?out(?: (?:detected|reset))?\W*$",
     r"^\W*(?:cpu|core \d|mcu|processor) (?:is )?halted\W*$",
+    r"^\W*mem(?:ory)?[ _]?manage handler\b",
+    r"\bnmi[_ ]handler\b",
+    r"\bwatchdog\b.*\bfired\b",
+    r"\bexit(?:ing|ed|s)? with (?:status|code|error) -?0*[1-9]|\b_?x?exit ?\(?-0*[1-9]",
     // Assertions of kernels
     r"^\W*(?:config_?assert|bug_on|warn_on)\b",
     r"\bcpu: \d+ (?:uid: \d+ )?pid: \d+ at \S",
@@ -44,7 +48,8 @@ const PATTERNS: &[&str] = &[
     r"^(?:unhandled|uncaught) (?:\w+ )?(?:exception|error|rejection): \S",
     r"^terminate called\b",
     r"^ubsan: [a-z-]+ by 0x",
-    // Dumps of a core: Zephyr, ESP-IDF
+    // Dumps of a core: Zephyr, ESP-IDF; of registers: NuttX
+    r"^\W*(?:\w+: )?dump(?:ing)? (?:\w+ )?registers\b",
     r"^#CD:(?:BEGIN|END|ERROR)",
     r"^=+ CORE DUMP START =+",
 ];
@@ -64,8 +69,8 @@ const DENIALS: &str = "\
 /// Words that do not take back what is absent.
 const ABSENT: &str = "no not";
 
-static EVENTS: LazyLock<Option<Regex>> = LazyLock::new(|| compiled(PATTERNS));
-static ABSENT_EVENTS: LazyLock<Option<Regex>> = LazyLock::new(|| compiled(ABSENCES));
+pub(super) static EVENTS: LazyLock<Option<Regex>> = LazyLock::new(|| compiled(PATTERNS));
+pub(super) static ABSENT_EVENTS: LazyLock<Option<Regex>> = LazyLock::new(|| compiled(ABSENCES));
 
 fn compiled(patterns: &[&str]) -> Option<Regex> {
     let ascii = syntax::Config::new().unicode(false).utf8(false).case_insensitive(true);

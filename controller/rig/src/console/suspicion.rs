@@ -111,7 +111,7 @@ const THINGS: &str = "\
 
 /// Words behind a pair that name a part of the machine: `stack overflow detection: active`.
 const PAIR_THINGS: &str =
-    "detection detector protection check checks checking counter counters handler support";
+    "detection detector protection check checks checking counter counters handler support polling";
 
 /// Electric signals: `CS asserted`, `nRESET asserted by host`.
 const SIGNALS: &str = "\
@@ -160,7 +160,7 @@ const ANNOUNCEMENTS: &str = "\
     enabling register registering configure configuring init initializing initialising set \
     setting clear clearing cleared disable disabling simulate simulating simulated inject \
     injecting expect expecting expected ignore ignoring previous last save mapping \
-    relocating delegated delegating default waiting if on non-fatal";
+    relocating delegated delegating default waiting if on should non-fatal";
 
 /// Registers of which two in a row make a dump.
 const REGISTERS: &str = "\
@@ -335,8 +335,12 @@ fn heads_error(text: &str) -> bool {
     (named && headed || told) && !denied(&words, 0)
 }
 
-/// A choice of ESP-IDF's test menu, and a command with its help: `(1)  "panic" [heap]`,
-/// `crash   provoke a hard fault`.
+/// Words that begin a list of what there is.
+const LIST_HEADS: &[&str] =
+    &["Valid commands", "Available commands", "Available features", "Supported commands"];
+
+/// A choice of ESP-IDF's test menu, and a command or an option with its help: `(1)  "panic" [heap]`,
+/// `crash   provoke a hard fault`, `-e TEXT  show an error`.
 pub(super) fn is_in_list(text: &str) -> bool {
     let choice = || {
         let (number, rest) = text.strip_prefix('(')?.split_once(')')?;
@@ -348,12 +352,23 @@ pub(super) fn is_in_list(text: &str) -> bool {
     let command = || {
         let (name, help) = text.split_once("  ")?;
         let name = name.bytes().all(|b| b.is_ascii_lowercase() || matches!(b, b'_' | b'-'));
-        let help = help.trim_ascii();
+        let help = help.trim_ascii().trim_end_matches('.');
         let plain = |b: u8| b.is_ascii_lowercase() || matches!(b, b' ' | b',' | b'-');
         let verb = help.split(' ').next().is_some_and(|first| !listed(EVENT, first));
         Some(name && verb && help.contains(' ') && help.bytes().all(plain))
     };
-    choice().or_else(command).unwrap_or_default()
+    let option = || {
+        let name = text.strip_prefix('-')?;
+        Some(name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '-') && name.contains("  "))
+    };
+    // `w    - calls a missing function.`
+    let key = || {
+        let (name, help) = text.split_once("  ")?;
+        Some(name.len() == 1 && help.trim_ascii_start().starts_with("- "))
+    };
+    let holds = |item: Option<bool>| item.unwrap_or_default();
+    let headed = LIST_HEADS.iter().any(|head| text.starts_with(head));
+    headed || holds(choice()) || holds(command()) || holds(option()) || holds(key())
 }
 
 /// `<crit> x`, `[C] x`, `[FATAL] x`.
@@ -393,18 +408,25 @@ pub(super) fn reports_error(line: &str) -> bool {
     messages(line).take(MAX_PREFIXES).any(is_error_level)
 }
 
-/// `I (12) main: x`, `<inf> app: x`, `[INFO] x`, `D: x`.
+/// `I (12) main: x`, `<inf> app: x`, `[INFO] x`, `D: x`, `[I][wifi:012]: x`.
 fn is_calm_level(text: &str) -> bool {
-    const LEVELS: [&str; 12] = [
-        "I (", "D (", "V (", "<inf>", "<dbg>", "<info>", "<debug>", "[INFO", "[DEBUG", "INFO",
-        "DEBUG", "NOTICE:",
+    const LEVELS: [&str; 13] = [
+        "I (", "D (", "V (", "<inf>", "<dbg>", "<info>", "<debug>", "[INF]", "[INFO", "[DEBUG",
+        "INFO", "DEBUG", "NOTICE:",
     ];
     let word = |level: &&str| {
         let behind = text.get(level.len()..).and_then(|rest| rest.chars().next());
         level.ends_with(['(', '>', ':']) || !behind.is_some_and(char::is_alphanumeric)
     };
+    const MARKS: [&str; 11] =
+        ["I: ", "D: ", "[I] ", "[D] ", "[I][", "[D][", "[C][", "I/TC:", "D/TC:", "<6>", "<7>"];
+    // `I00003 main.c:12] x`, as OpenTitan prints it.
+    let numbered = text.strip_prefix('I').is_some_and(|rest| {
+        rest.len() > 5 && rest.as_bytes()[..5].iter().all(u8::is_ascii_digit) && rest.contains("] ")
+    });
     LEVELS.iter().any(|level| text.starts_with(level) && word(level))
-        || ["I: ", "D: ", "[I] ", "[D] ", "<6>", "<7>"].iter().any(|l| text.starts_with(l))
+        || MARKS.iter().any(|mark| text.starts_with(mark))
+        || numbered
 }
 
 /// Tells whether the word at an index stands for a crash.
@@ -511,7 +533,10 @@ pub(super) fn denied(words: &[Word<'_>], at: usize) -> bool {
         words[index].text == "expected"
             && (words.get(index + 1).is_some_and(is_value) && is_value(&words[index - 1])
                 || words.get(index + 1).is_some_and(|next| listed("eq ne lt le gt ge", &next.text))
-                || words[index + 1..].iter().any(|word| listed("got was actual but", &word.text)))
+                || words[index + 1..]
+                    .iter()
+                    .any(|word| listed("got was actual but stored", &word.text))
+                || words[..index].iter().any(|word| listed("differs differ", &word.text)))
     };
     let well =
         |word: &Word<'_>| listed(WANTED, &word.text) || !failed && listed(STATES, &word.text);

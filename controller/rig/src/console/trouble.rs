@@ -5,31 +5,33 @@
 //! failure is told in: `malloc failed to allocate`, `something bad has happened`. What a log says of
 //! a retry, as a warning or for information is ordinary, and so is a count of zero. A line with the level of
 //! an error counts by that level alone, unless it tells of a retry.
+//! What is told in none of these words has one of a few forms (`trouble_forms`).
 //! Nothing is asked of output in front of an end, or behind a text that a plan waits for: there firmware
 //! tells of such things all the time. `trouble_lines.toml` holds the lines that the words were chosen by.
 
 use super::failed_result::is_of_none;
 use super::structured_counts::labelled_failures;
 use super::suspicion::{denied, is_in_list, message, reports_error};
+use super::trouble_forms::{denies_need, uses_other};
 use super::words::{Word, is_zero, listed, number, words};
 
 /// Words of which one tells of trouble.
 const TROUBLE: &str = "\
-    failed error errors bad wrong invalid unable cannot broken illegal incorrect unexpected \
-    mismatch hung nobody kasan kcsan kmsan ubsan corrupt damaged critical";
+    failed fail fails failure error errors err bad wrong invalid unable cannot broken illegal incorrect \
+    unexpected violation mismatch hung nobody kasan kcsan kmsan ubsan corrupt damaged critical";
 
 /// Words behind a result that make the trouble a part of its test: `PASS: bad CRC is refused`.
 const RESULTS: &str = "ok okay pass passed passes xfail skip skipped todo";
 
 /// Words of a log that tries again, or goes on in another way.
 const GOES_ON: &str = "\
-    retry retries retrying again reconnect reconnecting using use default defaults ignored ignoring \
-    skipping continuing handled corrected dropped dropping formatting";
+    retry retries retrying again reconnect reconnecting default defaults ignored ignoring \
+    skipping continuing handled corrected dropped dropping formatting fixing";
 
 /// Words behind one of trouble that name a part of the system, or a measure of it.
 const THINGS: &str = "\
     code codes ratio rate rates counter counters count counts handler handlers handling correction \
-    detection injection threshold budget vector led log logging mask section sections";
+    detection injection threshold budget vector led log logging mask section sections mode modes rms";
 
 /// Words that return as a value: `xAreQueuesStillRunning() returned false`.
 const VALUES: &str = "false pdfalse pdfail null";
@@ -43,6 +45,8 @@ const ORDINARY: &[&str] = &[
     "Bad eraseblock ",
     "for bad blocks",
     "Unable to read \"uboot.env\"",
+    "Waiting for PHY auto negotiation",
+    ": command not found",
 ];
 
 /// Tells whether a line, colours removed, tells of trouble.
@@ -51,6 +55,8 @@ pub(crate) fn tells_trouble(line: &str) -> bool {
     let words = words(text);
     let is_plain = |word: &Word<'_>| [RESULTS, GOES_ON].iter().any(|list| listed(list, &word.text));
     let ordinary = ORDINARY.iter().any(|phrase| text.contains(phrase));
+    // Of the levels that TF-A prints always, it is the lower one.
+    let calm = calm && !line.trim_ascii_start().starts_with("NOTICE:");
     if calm
         || ordinary
         || is_warning(line)
@@ -59,16 +65,26 @@ pub(crate) fn tells_trouble(line: &str) -> bool {
     {
         return false;
     }
-    !words.iter().any(is_plain)
-        && (reports_error(line)
-            || (0..words.len()).any(|at| is_trouble(&words, at) && !denied(&words, at)))
+    let plain = || words.iter().any(is_plain) || uses_other(&words);
+    let named = || (0..words.len()).any(|at| is_trouble(&words, at) && !denied(&words, at));
+    !plain() && (reports_error(line) || named()) || denies_need(text)
 }
 
 fn is_trouble(words: &[Word<'_>], at: usize) -> bool {
     let word = &words[at];
     let next = words.get(at + 1);
     let returned = word.text == "returned" && next.is_some_and(|next| listed(VALUES, &next.text));
-    returned || listed(TROUBLE, &word.text) && !is_of_none(words, at) && !is_measured(words, at)
+    // `should fail`, `max error was 1.2`
+    let before = at.checked_sub(1).map_or("", |before| words[before].text.as_str());
+    let wanted = word.text == "fail" && listed("should must may can could will would to", before);
+    let deviation =
+        word.text == "error" && listed("max min mean rms relative absolute average", before);
+    returned
+        || listed(TROUBLE, &word.text)
+            && !wanted
+            && !deviation
+            && !is_of_none(words, at)
+            && !is_measured(words, at)
 }
 
 /// `errors=remount-ro`, `rx errors: 3`, `bit error ratio 1e-9`, `bad blocks: 0`: a setting, a part of the
@@ -84,12 +100,15 @@ fn is_measured(words: &[Word<'_>], at: usize) -> bool {
         || counted.is_some_and(|value| {
             is_zero(&value.text) || value.before.trim() == ":" && number(value).is_some()
         });
-    is_set || is_count || is_none || listed(THINGS, &next.text)
+    // `fail-safe`, `error-free`
+    let is_compound = next.before == "-";
+    is_set || is_compound || is_count || is_none || listed(THINGS, &next.text)
 }
 
 /// `<wrn> net: x`, `W (12) wifi: x`, `[WARN] x`.
 fn is_warning(line: &str) -> bool {
-    const LEVELS: [&str; 7] = ["<wrn>", "W (", "W: ", "[W]", "[WARN", "WARN", "<4>"];
+    const LEVELS: [&str; 9] =
+        ["<wrn>", "W (", "W: ", "[W]", "[WARN", "[WRN", "WARN", "Warning: ", "<4>"];
     let line = line.trim_ascii_start();
     LEVELS.iter().any(|level| line.starts_with(level)) || line.contains("<wrn>")
 }
