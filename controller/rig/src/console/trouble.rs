@@ -56,7 +56,7 @@ pub(crate) fn tells_trouble(line: &str) -> bool {
     let is_plain = |word: &Word<'_>| [RESULTS, GOES_ON].iter().any(|list| listed(list, &word.text));
     let ordinary = ORDINARY.iter().any(|phrase| text.contains(phrase));
     // Of the levels that TF-A prints always, it is the lower one.
-    let calm = calm && !line.trim_ascii_start().starts_with("NOTICE:");
+    let calm = calm && !line.trim_ascii_start().starts_with("NOTICE:") && !ends_start(text);
     if calm
         || ordinary
         || is_warning(line)
@@ -68,6 +68,14 @@ pub(crate) fn tells_trouble(line: &str) -> bool {
     let plain = || words.iter().any(is_plain) || uses_other(&words);
     let named = || (0..words.len()).any(|at| is_trouble(&words, at) && !denied(&words, at));
     !plain() && (reports_error(line) || named()) || denies_need(text)
+}
+
+/// `Disk initialization failed.`: what has not started does not go on, whatever the level of its line.
+fn ends_start(text: &str) -> bool {
+    let end = text.trim_end_matches(['.', '!']).to_ascii_lowercase();
+    ["initialization failed", "initialisation failed", "init failed"]
+        .iter()
+        .any(|it| end.ends_with(it))
 }
 
 fn is_trouble(words: &[Word<'_>], at: usize) -> bool {
@@ -102,7 +110,9 @@ fn is_measured(words: &[Word<'_>], at: usize) -> bool {
         });
     // `fail-safe`, `error-free`
     let is_compound = next.before == "-";
-    is_set || is_compound || is_count || is_none || listed(THINGS, &next.text)
+    // `error code 0x2006`, but not `failed, code -2`
+    let is_thing = joined.is_empty() && listed(THINGS, &next.text);
+    is_set || is_compound || is_count || is_none || is_thing
 }
 
 /// `<wrn> net: x`, `W (12) wifi: x`, `[WARN] x`.

@@ -41,6 +41,7 @@ const PARTS: &[(&str, &str)] = &[
         r"(?:range|bounds?|space|resources?|memory|heap|buffers?|handles?|slots?|descriptors?|sync)",
     ),
     ("LINK", r"(?:connection|link|contact|sync|synchroni[sz]ation|lock|carrier|clock|power)"),
+    ("CODE", r"(?:rc|ret|res|err|status|result)"),
     ("EVENT", r"(?:FAIL|FAILED|FAILURE|ERROR|ERR|PANIC|TRAP|FAULT|ABORT|INVALID)"),
 ];
 
@@ -48,6 +49,8 @@ const PARTS: &[(&str, &str)] = &[
 const DENIED: &str = "denied";
 /// Name of the form that names what is absent.
 const NONE: &str = "none";
+/// Name of the form that is the name of an event or of a code.
+const NAME: &str = "name";
 
 const FORMS: &[Form] = &[
     (DENIED, r"(?:\b(?:not|never)|\b\w+n't)FILLERS [a-z]+"),
@@ -96,8 +99,8 @@ const FORMS: &[Form] = &[
     ),
     ("null", r"== ?null\b|\bnull (?:pointer|proc|deref\w*|ptr)\b|\bis null\b|\bcalled with null\b"),
     (
-        "name",
-        r"(?-i:START[A-Z0-9]+(?:_[A-Z0-9]+)*_EVENT\W*(?:$|:)|(?:START|: \w+_)INVALID_\w+$)|\b__ubsan_handle_|unreachable\(",
+        NAME,
+        r"(?-i:START[A-Z0-9]+(?:_[A-Z0-9]+)*_EVENT\W*(?:$|:)|(?:START|: \w+_)INVALID_\w+$|\bCODE ?= ?-?(?:0x)?0*[1-9A-Fa-f][0-9A-Fa-f]*,? \(?[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\)?$)|\b__ubsan_handle_|unreachable\(",
     ),
 ];
 
@@ -161,6 +164,10 @@ fn is_plain(form: &str, found: &str, front: &str) -> bool {
         DENIED if has("yet") && has("supported implemented") => true,
         DENIED => !unable() && (has("don't") || has(STATES) || has(UNWANTED)),
         NONE => has(UNWANTED),
+        // `status=1 HAL_OK`
+        NAME => ["_OK", "_SUCCESS", "_DONE"]
+            .iter()
+            .any(|end| found.trim_end_matches(')').ends_with(end)),
         _ => false,
     }
 }
