@@ -13,7 +13,7 @@ use std::ops::Range;
 use super::failed_results::{FoundLine, quotable, read_some};
 use crate::console::lines::{MAX_LINE, without_prefix};
 use crate::console::{
-    AwaitedDoubt, PatternSet, awaited_doubt, names_failure, readable, says_error,
+    AwaitedDoubt, PatternSet, awaited_doubt, names_failure, readable, says_error, tells_failure,
 };
 
 /// The line in which an awaited text ends.
@@ -53,7 +53,8 @@ impl AwaitedLine {
         (!allowed.matches(text.as_bytes())).then(|| (self.span, quotable(text).to_owned()))
     }
 
-    /// Returns the line if it says `ERROR` beside the parts that the pattern spells out.
+    /// Returns the line if it says `ERROR` beside the parts that the pattern spells out, or if it tells of a
+    /// failure that they are a part of.
     pub(super) fn error_beside(
         self,
         spelled: &[Range<u64>],
@@ -66,7 +67,9 @@ impl AwaitedLine {
             }
             beside[part].fill(b' ');
         }
-        let found = says_error(message(&readable(&beside)));
+        // `ASSERT: |app_ready| == true failed at main.c:10`
+        let found =
+            says_error(message(&readable(&beside))) || tells_failure(&readable(&self.bytes));
         if found { self.unless_allowed(allowed) } else { None }
     }
 

@@ -103,7 +103,7 @@ const REASONS: &str = "at after with on because due by in to";
 /// Words between a denial and the text.
 const FILLERS: &str = "\
     yet all of the a an any been became become becomes got fully quite be being is are was were every each have has had \
-    see get reach receive read find match";
+    see get reach reached receive read find match state";
 
 /// Most of these.
 const MOST_FILLERS: usize = 4;

@@ -200,6 +200,14 @@ fn awaits_verdict(front: &str) -> bool {
 
 /// `test_pop: `: the name of a function without its result.
 fn is_begun_test(text: &str) -> bool {
+    // CppUTest's, whose result stands on the same line.
+    let cpputest = text.strip_prefix("IGNORE_").unwrap_or(text).strip_prefix("TEST(");
+    if cpputest
+        .and_then(|rest| rest.trim_ascii_end().strip_suffix(')'))
+        .is_some_and(|names| names.contains(", "))
+    {
+        return true;
+    }
     let named = words(text);
     let function = |word: &str| word.starts_with("test_") || word.ends_with("_test");
     let text = text.trim_ascii_end();

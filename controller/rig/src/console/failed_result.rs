@@ -190,7 +190,8 @@ fn is_log_of_go(line: &str) -> bool {
 pub(crate) fn names_failure(text: &str) -> bool {
     let word = |word: &Word<'_>| {
         let lists = [FAILURES, ERRORS, VERDICTS, STOPS];
-        word.text == "not" || lists.iter().any(|list| listed(list, &word.text))
+        let plain = matches!(word.text.as_str(), "not" | "assert" | "assertion");
+        plain || lists.iter().any(|list| listed(list, &word.text))
     };
     tells_failure(text) || words(text).iter().any(word)
 }

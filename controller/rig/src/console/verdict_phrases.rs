@@ -71,6 +71,7 @@ const PHRASES: &[&str] = &[
     // Assertions
     // What ztest prints of one goes on behind the place; its case says whether that was wanted.
     r"(?i-u)^assert(?:ion)? (?:failed|failure) (?:(?:in|on) \S|at \S+(?: line \d+)?$)",
+    r"(?i-u)^assert(?:ion)?: \S.* failed (?:at|in|on) \S",
     r"(?i-u)^(?:\w*assert\w*|check\w*|expect\w*|require\w*|verify\w*)\(.*\) (?:has )?failed[.!]*$",
     r"(?i-u)^expectation failed\b",
     r"^\S+\.[ch]:\d+:assert: assert failed with ",
