@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_descriptor_at_rest_wakes_nobody_and_loses_nothing() {
+    async fn a_descriptor_at_rest_wakes_no_reader_and_loses_nothing() {
         let (near, far) = pipe().unwrap();
         let mut pipe = Descriptor::new(near, Interest::READABLE).unwrap();
         let woken = Arc::new(Woken::default());

@@ -358,8 +358,14 @@ pub(super) fn is_in_list(text: &str) -> bool {
         Some(name && verb && help.contains(' ') && help.bytes().all(plain))
     };
     let option = || {
-        let name = text.strip_prefix('-')?;
-        Some(name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '-') && name.contains("  "))
+        let (name, _) = text.split_once("  ")?;
+        let name = name.split([' ', ',', '=']).next()?.strip_prefix('-')?;
+        let letter = name.len() == 1 && name.starts_with(|c: char| c.is_ascii_alphabetic());
+        let word = name.strip_prefix('-').is_some_and(|word| {
+            word.starts_with(|c: char| c.is_ascii_lowercase())
+                && word.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+        });
+        Some(letter || word)
     };
     // `w    - calls a missing function.`
     let key = || {
