@@ -42,6 +42,19 @@ pub(super) mod tests {
         form_of: impl Fn(&str) -> Option<&'static str>,
         lines: &str,
     ) {
+        for example in examples_of(forms, form_of, tells_failure, lines) {
+            assert!(candidate(example.as_bytes()).is_some(), "not searched: {example:?}");
+        }
+    }
+
+    /// Checks that each form has examples, of which something is told, and near misses, of which it is not;
+    /// returns the examples.
+    pub(in super::super) fn examples_of(
+        forms: &[Form],
+        form_of: impl Fn(&str) -> Option<&'static str>,
+        is_told: impl Fn(&str) -> bool,
+        lines: &str,
+    ) -> Vec<String> {
         let Lines { form: lines } = toml::from_str(lines).unwrap();
         let names: Vec<_> = lines.iter().map(|line| line.name.as_str()).collect();
         assert_eq!(names, forms.iter().map(|(name, _)| *name).collect::<Vec<_>>());
@@ -49,12 +62,12 @@ pub(super) mod tests {
             assert!(!examples.is_empty() && !near_misses.is_empty(), "{name}");
             for example in examples {
                 assert_eq!(form_of(example), Some(name.as_str()), "{example:?}");
-                assert!(tells_failure(example), "{example:?}");
-                assert!(candidate(example.as_bytes()).is_some(), "not searched: {example:?}");
+                assert!(is_told(example), "{example:?}");
             }
             for line in near_misses {
-                assert!(!tells_failure(line), "{line:?}");
+                assert!(!is_told(line), "{line:?}");
             }
         }
+        lines.into_iter().flat_map(|line| line.examples).collect()
     }
 }

@@ -197,35 +197,12 @@ fn goes_on(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::line_forms::tests::examples_of;
     use super::super::tells_trouble;
     use super::*;
 
-    #[derive(serde::Deserialize)]
-    struct Lines {
-        form: Vec<FormLines>,
-    }
-
-    #[derive(serde::Deserialize)]
-    struct FormLines {
-        name: String,
-        examples: Vec<String>,
-        near_misses: Vec<String>,
-    }
-
     #[test]
     fn each_form_has_examples_and_near_misses() {
-        let lines: Lines = toml::from_str(include_str!("trouble_form_lines.toml")).unwrap();
-        let names: Vec<_> = lines.form.iter().map(|form| form.name.as_str()).collect();
-        assert_eq!(names, FORMS.iter().map(|(name, _)| *name).collect::<Vec<_>>());
-        for FormLines { name, examples, near_misses } in &lines.form {
-            assert!(!examples.is_empty() && !near_misses.is_empty(), "{name}");
-            for example in examples {
-                assert_eq!(form_of(example), Some(name.as_str()), "{example:?}");
-                assert!(tells_trouble(example), "{example:?}");
-            }
-            for line in near_misses {
-                assert!(!tells_trouble(line), "{line:?}");
-            }
-        }
+        examples_of(FORMS, form_of, tells_trouble, include_str!("trouble_form_lines.toml"));
     }
 }
