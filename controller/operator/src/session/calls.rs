@@ -1,11 +1,11 @@
 //! Calls of a session: made with their limits and retries, each with a row before and one behind.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use jig_model::command::EventSink;
 use serde_json::{Value, json};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::fold::Session;
 use crate::error::{OperatorCode, OperatorError};
@@ -21,12 +21,21 @@ use crate::tools::{ToolCall, ToolDoor, ToolResult, ToolRisk};
 /// Longest payload of a result that a row keeps. The rest is in the folder of the run.
 const MAX_PAYLOAD: usize = MAX_BODY / 2;
 
+/// How long behind its limit a call is ended by the session. A door keeps to the limit itself, and knows
+/// what the call waited for; so it has to be the first of the two, however late its timer was started.
+const DOOR_MARGIN: Duration = Duration::from_secs(1);
+
+const MORE_FOR_A_STEP: &str = "raise step_s in agents.toml, or give --step-timeout";
+const MORE_FOR_A_SESSION: &str = "raise session_s in agents.toml, or give --session-timeout";
+
 /// A call that is ready to be made.
 #[derive(Debug, Clone)]
 pub(super) struct ReadyCall {
     pub(super) intent: CallIntent,
     pub(super) reads: bool,
     pub(super) limit: Duration,
+    /// What allows it more time, where a setting of the user's does.
+    more_time: Option<&'static str>,
 }
 
 /// Says what a call leaves behind where it is cut off. An emulator ends with its process, so that nothing
@@ -55,13 +64,19 @@ impl ReadyCall {
         let effect = effect_of(risk, board.map(|board| board.nature).unwrap_or_default());
         let step_limit = Duration::from_secs(session.charter.limits.step_s);
         let left = Duration::from_millis(session.time_left_ms(now_ms));
-        let limit = step_limit.min(tool_limit).min(left);
+        let (mut limit, mut more_time) = (tool_limit, None);
+        for (other, setting) in [(step_limit, MORE_FOR_A_STEP), (left, MORE_FOR_A_SESSION)] {
+            if other < limit {
+                (limit, more_time) = (other, Some(setting));
+            }
+        }
         let limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX).max(1);
         let call = ToolCall { timeout_ms: Some(limit_ms), ..call };
         Self {
             intent: CallIntent { number, step, call, effect },
             reads: risk.read_only,
             limit: Duration::from_millis(limit_ms),
+            more_time,
         }
     }
 
@@ -76,39 +91,54 @@ impl ReadyCall {
         })
     }
 
-    /// Makes the call. A call that only reads is repeated where that may help.
+    /// Makes the call. A call that only reads is repeated where that may help, within the one limit.
     pub(super) async fn made(
         self,
         door: Arc<dyn ToolDoor>,
         events: Arc<dyn EventSink>,
     ) -> WorkOutcome {
         let begun = Instant::now();
-        let name = self.intent.call.name.clone();
         let mut failures = 0;
-        let ended = timeout(self.limit, async {
-            loop {
-                let made = door.call(self.intent.call.clone(), Arc::clone(&events)).await;
-                let Err(error) = &made else { return made };
-                failures += 1;
-                match read_retry(error, failures).filter(|_| self.reads) {
-                    Some(pause) => sleep(pause).await,
-                    None => return made,
+        let ended = loop {
+            let left = self.limit.saturating_sub(begun.elapsed());
+            let mut error = match self.made_once(&*door, Arc::clone(&events), left).await {
+                Err(error) => error,
+                done => break done,
+            };
+            failures += 1;
+            let pause = read_retry(&error, failures).filter(|_| self.reads);
+            match pause.filter(|pause| begun.elapsed() + *pause < self.limit) {
+                Some(pause) => sleep(pause).await,
+                None => {
+                    if error.code == OperatorCode::ToolTimeout {
+                        error.next = self.more_time.map_or(error.next, str::to_owned);
+                    }
+                    break Err(error);
                 }
             }
-        });
-        let ended = ended.await.unwrap_or_else(|_| Err(timed_out(&name, self.limit)));
+        };
         let took = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         outcome(&self.intent, ended, took)
+    }
+
+    async fn made_once(
+        &self,
+        door: &dyn ToolDoor,
+        events: Arc<dyn EventSink>,
+        limit: Duration,
+    ) -> Result<ToolResult, OperatorError> {
+        let limit_ms = limit.as_micros().div_ceil(1_000).max(1);
+        let limit_ms = u64::try_from(limit_ms).unwrap_or(u64::MAX);
+        let call = ToolCall { timeout_ms: Some(limit_ms), ..self.intent.call.clone() };
+        let made = timeout(limit + DOOR_MARGIN, door.call(call, events)).await;
+        made.unwrap_or_else(|_| Err(timed_out(&self.intent.call.name, self.limit)))
     }
 }
 
 fn timed_out(name: &str, limit: Duration) -> OperatorError {
     let seconds = limit.as_secs_f64();
-    OperatorError::new(
-        OperatorCode::ToolTimeout,
-        format!("{name} took longer than {seconds:.3} s, the limit of a step"),
-    )
-    .next("raise step_s in agents.toml, or give --step-timeout")
+    let words = format!("{name} took longer than {seconds:.3} s, its limit");
+    OperatorError::new(OperatorCode::ToolTimeout, words)
 }
 
 /// Returns the row behind a call that has come to this.
@@ -168,4 +198,100 @@ fn payload(mut result: ToolResult) -> Value {
     result.logs.truncate(16);
     result.cut.truncate(16);
     text_of(&result)
+}
+
+#[cfg(test)]
+mod tests {
+    use jig_model::protocol::BoxFuture;
+    use tokio::sync::Mutex;
+
+    use super::*;
+    use crate::tools::ToolList;
+
+    struct Deaf;
+
+    impl EventSink for Deaf {
+        fn event(&self, _: jig_model::command::CommandEvent) {}
+    }
+
+    /// A door whose calls fail, and that notes the limit of each.
+    struct Failing {
+        /// How long a call takes that has this limit.
+        takes: fn(Duration) -> Duration,
+        code: OperatorCode,
+        limits: Mutex<Vec<u64>>,
+    }
+
+    impl ToolDoor for Failing {
+        fn list(&self) -> ToolList {
+            ToolList::default()
+        }
+
+        fn call(
+            &self,
+            call: ToolCall,
+            _: Arc<dyn EventSink>,
+        ) -> BoxFuture<'_, Result<ToolResult, OperatorError>> {
+            Box::pin(async move {
+                let limit_ms = call.timeout_ms.unwrap();
+                self.limits.lock().await.push(limit_ms);
+                sleep((self.takes)(Duration::from_millis(limit_ms))).await;
+                Err(OperatorError::new(self.code, "of the door").untouched())
+            })
+        }
+    }
+
+    fn ready(reads: bool) -> ReadyCall {
+        let intent = CallIntent {
+            number: 1,
+            step: Some(1),
+            call: ToolCall::new("run", json!({ "place": "bench-1" })),
+            effect: CutOffEffect::Device,
+        };
+        let limit = Duration::from_secs(2);
+        ReadyCall { intent, reads, limit, more_time: Some(MORE_FOR_A_STEP) }
+    }
+
+    async fn failed(reads: bool, door: &Arc<Failing>) -> OperatorError {
+        let door: Arc<dyn ToolDoor> = door.clone();
+        let outcome = ready(reads).made(door, Arc::new(Deaf)).await;
+        match outcome.facts.as_slice() {
+            [SessionFact::CallFailed { error, .. }] => error.clone(),
+            facts => panic!("{facts:?}"),
+        }
+    }
+
+    fn door(takes: fn(Duration) -> Duration, code: OperatorCode) -> Arc<Failing> {
+        Arc::new(Failing { takes, code, limits: Mutex::default() })
+    }
+
+    /// Both keep the same time, and a busy host may start the timer of the door later.
+    #[tokio::test(start_paused = true)]
+    async fn the_door_of_a_call_that_takes_too_long_says_what_it_waited_for() {
+        let door = door(|limit| limit + Duration::from_millis(5), OperatorCode::Conflict);
+        let error = failed(false, &door).await;
+        assert_eq!((error.message.as_str(), error.untouched), ("of the door", true));
+        assert_eq!(error.next, OperatorCode::Conflict.next());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_that_its_door_does_not_end_is_ended() {
+        let begun = Instant::now();
+        let door = door(|_| Duration::from_secs(3_600), OperatorCode::Conflict);
+        let error = failed(false, &door).await;
+        assert_eq!(error.message, "run took longer than 2.000 s, its limit");
+        assert_eq!((error.code, error.untouched), (OperatorCode::ToolTimeout, false));
+        assert_eq!((error.next.as_str(), begun.elapsed().as_secs()), (MORE_FOR_A_STEP, 3));
+    }
+
+    /// All attempts of a call that reads have one limit together.
+    #[tokio::test(start_paused = true)]
+    async fn a_call_that_reads_is_repeated_within_its_limit() {
+        let slow = door(|limit| limit, OperatorCode::ToolTimeout);
+        assert_eq!(failed(true, &slow).await.next, MORE_FOR_A_STEP);
+        assert_eq!(*slow.limits.lock().await, [2_000]);
+        let quick = door(|_| Duration::ZERO, OperatorCode::Io);
+        failed(true, &quick).await;
+        assert_eq!(*quick.limits.lock().await, [2_000, 1_800, 1_300, 300]);
+    }
 }
