@@ -5,7 +5,7 @@
 //! are known from which no program goes on as it was meant to:
 //!
 //! - *an interrupt whose handler is an endless loop*, as the start files of most vendors have it for each
-//!   interrupt that a program does not handle;
+//!   interrupt that a program does not handle. A RISC-V core shows it until its handler returns;
 //! - *the handler of NMI*, which nothing interrupts: one that two looks find there does not return;
 //! - *a stack pointer that lies in no memory of the board*, behind a recursion without end. The bus of
 //!   some boards ignores such accesses, so that no fault is ever taken. On a Cortex-M, one without room
@@ -38,6 +38,8 @@ pub(super) enum HaltedCore {
     Fatal(String),
     /// In a loop of few instructions, in the handler of an exception of this number.
     HandlerLoop(u32),
+    /// In such a loop, in the trap handler of a RISC-V core, for an interrupt of this number.
+    InterruptLoop(u32),
     /// In the handler of NMI.
     InNmi,
     /// With a stack pointer that lies in no memory of the board.
@@ -86,9 +88,11 @@ impl HaltedCore {
     pub(super) fn proves(&self) -> Cause {
         match self {
             Self::Fatal(_) => Cause::GuestPanic,
-            Self::HandlerLoop(_) | Self::InNmi | Self::StackOutside(_) | Self::CodeOutside(_) => {
-                Cause::Unconfirmed
-            }
+            Self::HandlerLoop(_)
+            | Self::InterruptLoop(_)
+            | Self::InNmi
+            | Self::StackOutside(_)
+            | Self::CodeOutside(_) => Cause::Unconfirmed,
         }
     }
 
@@ -98,6 +102,15 @@ impl HaltedCore {
             Self::Fatal(name) => format!("{name} is where the system waits after a fatal error"),
             Self::HandlerLoop(number) => {
                 format!("the handler of {} is an endless loop", exception_name(*number))
+            }
+            Self::InterruptLoop(number) => {
+                let name = match number {
+                    3 => "the machine software interrupt".to_owned(),
+                    7 => "the machine timer interrupt".to_owned(),
+                    11 => "a machine external interrupt".to_owned(),
+                    number => format!("interrupt {number}"),
+                };
+                format!("the trap handler is in an endless loop, entered by {name}")
             }
             Self::InNmi => "the handler of NMI does not return".to_owned(),
             Self::StackOutside(at) => format!(

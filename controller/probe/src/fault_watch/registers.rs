@@ -11,7 +11,7 @@ use super::telling::told;
 use crate::debug_info::{exception_name, is_fault};
 use crate::fatal_halt::{FatalRanges, STACK_WORDS};
 use crate::post_mortem::exception_of;
-use crate::riscv::{Trap, parse_registers};
+use crate::riscv::{Trap, interrupt, parse_registers};
 use crate::{CoreSnapshot, Why, parse_register_dump};
 
 /// Asks the emulator for registers: the debug port of a machine of which nothing else is known.
@@ -35,8 +35,8 @@ impl CurrentRegisters {
         Ok(self.last.as_deref())
     }
 
-    /// Tells whether the core may stand in a fatal function, or in what one has called, or has left the
-    /// memory of its board. Takes what was read last.
+    /// Tells whether the core may stand in a fatal function, or in what one has called, in a trap handler
+    /// that an interrupt has entered, or has left the memory of its board. Takes what was read last.
     pub(super) async fn may_have_halted(
         &mut self,
         fatal: Option<&FatalRanges>,
@@ -48,7 +48,7 @@ impl CurrentRegisters {
         let Some(text) = self.last.take() else { return Ok(false) };
         let core = parse_register_dump(&text).or_else(|| parse_registers(&text));
         let Some(core) = core else { return Ok(false) };
-        if has_left_memory(&core, memory) {
+        if has_left_memory(&core, memory) || interrupt(&core).is_some() {
             return Ok(true);
         }
         let Some(fatal) = fatal else { return Ok(false) };

@@ -32,6 +32,7 @@ use super::trap_watch::standing_in_trap;
 use crate::debug_info::{exception_name, is_fault, unwind};
 use crate::fatal_halt::FatalRanges;
 use crate::post_mortem::Since;
+use crate::riscv::in_interrupt_loop;
 use crate::{CoreKind, CoreSnapshot, Why, parse_register_dump};
 
 /// How often the thread checks for requests while the machine runs.
@@ -624,9 +625,11 @@ impl FaultWatch {
         channels.gdb.stand()?;
         let look = |channels: &mut DebugChannels| -> Result<_, ChannelError> {
             let snapshot = core.capture(channels, &self.profile)?;
-            let frames = unwind(&snapshot, symbols).frames;
+            let unwound = unwind(&snapshot, symbols);
             let code = code_around(channels, &snapshot);
-            let halted = HaltedCore::of(&snapshot, &frames, code, &self.profile.memory);
+            let halted = HaltedCore::of(&snapshot, &unwound.frames, code, &self.profile.memory);
+            let in_trap = || in_interrupt_loop(&snapshot, symbols, &unwound);
+            let halted = halted.or_else(|| in_trap().map(HaltedCore::InterruptLoop));
             Ok(halted.map(|halted| (halted, snapshot)))
         };
         let Some((first, _)) = look(channels)? else { return Ok(None) };

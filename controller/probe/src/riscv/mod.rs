@@ -9,4 +9,6 @@ mod trap;
 
 pub(crate) use decode::{CodeFlow, Sweep};
 pub(crate) use registers::parse_registers;
-pub(crate) use trap::{Trap, TrapStand, in_call, in_reported, nowhere, stand};
+pub(crate) use trap::{
+    Trap, TrapStand, in_call, in_interrupt_loop, in_reported, interrupt, nowhere, stand,
+};
