@@ -45,9 +45,9 @@ fn a_place_that_fails_twice_is_unhealthy_until_it_passes_twice() {
     fs::write(&broken, "#!/nonexistent/interpreter\n").unwrap();
     fs::set_permissions(&broken, fs::Permissions::from_mode(0o755)).unwrap();
     let broken = || ran(workshop.jig(look).env("PATH", &bin)).unwrap();
-    for (state, code, failures) in [("suspect", 0, 1), ("unhealthy", 75, 2)] {
+    for (state, failures) in [("suspect", 1), ("unhealthy", 2)] {
         let ran = broken();
-        ran.says(code, &[]);
+        ran.says(75, &[]);
         let place = place(&ran, "microbit");
         assert_eq!((&place["state"], &place["failures"]), (&state.into(), &failures.into()));
         let (ok, detail) = check(&place, "emulator-answers");
@@ -113,7 +113,7 @@ fn a_board_behind_a_probe_is_asked_and_its_transports_and_outlet_are_looked_at()
     let mut port_reader = Started::of(Command::new("sleep").arg("600").stdin(taken));
     fs::write(&outlet, "off\n").unwrap();
     let ran = look();
-    ran.says(0, &[]);
+    ran.says(75, &[]);
     let ill = place(&ran, "bench");
     assert_eq!(ill["state"], "suspect", "{ran}");
     let (ok, detail) = check(&ill, "console-uart0");

@@ -1,9 +1,10 @@
 //! `jig top`: all places from files, with and without a service, once and live.
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::process::{Command, Stdio};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use serde_json::Value;
@@ -94,13 +95,16 @@ fn live(rig: &Workshop, look: impl Fn(&[&str]) -> Command, meanwhile: impl Fn())
     command.env("TERM", "xterm-256color").env("NO_COLOR", "1");
     command.stdin(near.try_clone().unwrap()).stdout(near.try_clone().unwrap());
     command.stderr(Stdio::piped());
-    let top = Started::of(&mut command);
+    let top = RefCell::new(Started::of(&mut command));
     let shown = Arc::<Mutex<Vec<u8>>>::default();
+    let _told = ToldOnPanic(Arc::clone(&shown));
     let (heard, mut screen) = (Arc::clone(&shown), keys.try_clone().unwrap());
     // Ends when the terminal's last end on this side is closed, at the latest with the test.
     thread::spawn(move || read_all(&mut screen, &heard));
     let sees = |text: &str| {
         until(text, || {
+            let ended = top.borrow_mut().child().try_wait().unwrap();
+            assert_eq!(ended, None, "{text}: {}", said(&mut top.borrow_mut()));
             String::from_utf8_lossy(&shown.lock().unwrap()).contains(text).then_some(())
         });
     };
@@ -118,9 +122,28 @@ fn live(rig: &Workshop, look: impl Fn(&[&str]) -> Command, meanwhile: impl Fn())
     keys.write_all(b"q").unwrap();
     sees("CONSOLE");
     keys.write_all(b"q").unwrap();
-    top.finish().says(0, &[]);
+    top.into_inner().finish().says(0, &[]);
     run.signal(nix::sys::signal::Signal::SIGINT);
     run.finish().says(130, &[]);
+}
+
+/// Shows with a failed test what was on the screen.
+struct ToldOnPanic(Arc<Mutex<Vec<u8>>>);
+
+impl Drop for ToldOnPanic {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            let shown = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let _ = writeln!(std::io::stderr(), "shown: {}", shown.escape_ascii());
+        }
+    }
+}
+
+/// Returns what a program that has ended said of errors.
+fn said(ended: &mut Started) -> String {
+    let mut text = String::new();
+    ended.child().stderr.as_mut().unwrap().read_to_string(&mut text).unwrap();
+    text
 }
 
 fn read_all(screen: &mut File, heard: &Mutex<Vec<u8>>) {

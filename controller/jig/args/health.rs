@@ -15,7 +15,7 @@ Exit codes:
   0    every place that was asked for is fit for use
   2    there is no such place
   3    profile or rig file
-  75   a place is not fit for use: unhealthy or quarantined; or it could not be looked at
+  75   a place is not fit for use (unhealthy or quarantined), or a check has just failed
 
 See also: jig recover -b NAME, jig machine health";
 

@@ -39,6 +39,16 @@ enum Looked {
     At(Vec<CheckReport>),
 }
 
+impl Looked {
+    /// Tells whether no check has failed. Of a place in use, its record is what is known.
+    fn well(&self) -> bool {
+        match self {
+            Self::No | Self::InUse(_) => true,
+            Self::At(seen) => seen.iter().all(|report| report.ok),
+        }
+    }
+}
+
 /// Shows the health of places, after a look at them if that is asked for.
 pub(crate) fn health(common: &Common, screen: &Screen, args: HealthArgs) -> Result<u8, Failure> {
     let rig = OpenRig::open(common)?;
@@ -63,7 +73,7 @@ pub(crate) fn health(common: &Common, screen: &Screen, args: HealthArgs) -> Resu
     });
     let rows: Vec<_> = rows.collect();
     show::show(screen, &rows, named, now);
-    let well = rows.iter().all(|row| row.place.health.state.usable());
+    let well = rows.iter().all(|row| row.place.health.state.usable() && row.looked.well());
     Ok(if well { exit::PASS } else { exit::LAB })
 }
 
