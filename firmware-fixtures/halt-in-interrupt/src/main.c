@@ -33,11 +33,16 @@ static void interrupt_at_once(void)
 
 void HANDLER(void);
 
-/* What a vendor's start file has for an interrupt that a program does not handle. */
+static volatile uint32_t interrupts;
+
+/* What a start file has for an interrupt that a program does not handle: some blink, or count. */
 __attribute__((aligned(4))) void HANDLER(void)
 {
-    for (;;)
-        ;
+    for (;;) {
+        interrupts++;
+        for (volatile uint32_t i = 0; i < 1000; i++)
+            ;
+    }
 }
 
 FIXTURE_MAIN

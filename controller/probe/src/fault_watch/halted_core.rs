@@ -4,9 +4,9 @@
 //! Besides the functions in which systems wait after a fatal error ([`crate::fatal_halt`]) some states
 //! are known from which no program goes on as it was meant to:
 //!
-//! - *an interrupt whose handler is an endless loop*, as the start files of most vendors have it for each
-//!   interrupt that a program does not handle. A RISC-V core shows it until its handler returns;
-//! - *the handler of NMI*, which nothing interrupts: one that two looks find there does not return;
+//! - *an interrupt whose handler does not return*: two looks find the same entry open. The start files of
+//!   most vendors have such a handler for each interrupt that a program does not handle, and a handler
+//!   that waits for what another interrupt would bring is one;
 //! - *a stack pointer that lies in no memory of the board*, behind a recursion without end. The bus of
 //!   some boards ignores such accesses, so that no fault is ever taken. On a Cortex-M, one without room
 //!   for the registers that an exception pushes is as bad;
@@ -16,6 +16,7 @@
 //! None is proof: a program may end its tests in an interrupt, and a profile may not list all memory.
 //! So nothing passes with them, and nothing fails.
 
+use jig_drivers::qemu::{Exceptions, OpenException};
 use jig_model::Cause;
 use jig_model::post_mortem::StackFrame;
 use jig_model::profile::MemoryRegion;
@@ -25,9 +26,6 @@ use crate::fatal_halt::fatal_function;
 use crate::post_mortem::exception_of;
 use crate::{CoreKind, CoreSnapshot};
 
-/// Number of the exception that nothing masks.
-const NMI: u32 = 2;
-
 /// What a Cortex-M pushes at least when it takes an exception.
 const FRAME: u64 = 32;
 
@@ -36,12 +34,20 @@ const FRAME: u64 = 32;
 pub(super) enum HaltedCore {
     /// In a function where its system waits after a fatal error.
     Fatal(String),
-    /// In a loop of few instructions, in the handler of an exception of this number.
-    HandlerLoop(u32),
-    /// In such a loop, in the trap handler of a RISC-V core, for an interrupt of this number.
-    InterruptLoop(u32),
-    /// In the handler of NMI.
-    InNmi,
+    /// In the handler of an exception, or in one that has interrupted it.
+    InHandler {
+        /// The number of the exception that is executed.
+        running: u32,
+        /// The exceptions that were entered and not left.
+        open: Vec<OpenException>,
+    },
+    /// In the trap handler of a RISC-V core.
+    InTrap {
+        /// The number of the interrupt that has entered it.
+        interrupt: u32,
+        /// How many traps the core had taken by then.
+        traps: u64,
+    },
     /// With a stack pointer that lies in no memory of the board.
     StackOutside(u32),
     /// With a program counter that lies in no memory of the board.
@@ -49,48 +55,53 @@ pub(super) enum HaltedCore {
 }
 
 impl HaltedCore {
-    /// Tells how a stopped core has halted, by its chain of calls, the code around its program
-    /// counter and the memory of its board; nothing if it may go on.
+    /// Tells how a stopped core may have halted, by its chain of calls, the memory of its board
+    /// and what the emulator has reported; nothing if it goes on.
     pub(super) fn of(
         core: &CoreSnapshot,
         frames: &[StackFrame],
-        code: Option<CodeAround>,
         memory: &[MemoryRegion],
+        seen: Exceptions,
     ) -> Option<Self> {
         if let Some(name) = fatal_function(frames) {
             return Some(Self::Fatal(name.to_owned()));
         }
-        let exception = exception_of(&core.registers).filter(|&number| number != 0);
-        if let Some(number) = exception.filter(|_| code.is_some_and(|code| code.loops())) {
-            return Some(Self::HandlerLoop(number));
-        }
-        if exception == Some(NMI) {
-            return Some(Self::InNmi);
-        }
         // A function that has a name is one, wherever it lies.
         let named = frames.first().is_some_and(|frame| frame.function.is_some());
         let code = code_outside(core, memory).filter(|_| !named).map(Self::CodeOutside);
-        code.or_else(|| stack_outside(core, memory).map(Self::StackOutside))
+        let lost = code.or_else(|| stack_outside(core, memory).map(Self::StackOutside));
+        lost.or_else(|| {
+            let running = exception_of(&core.registers).filter(|&number| number != 0)?;
+            Some(Self::InHandler { running, open: seen.open })
+        })
     }
 
-    /// Tells whether it is the state of an earlier look. A stack without end has grown meanwhile, and a
+    /// Returns the state if it is that of an earlier look. A stack without end has grown meanwhile, and a
     /// lost program counter has moved on.
-    pub(super) fn is_still(&self, first: &Self) -> bool {
-        let moved = matches!(
-            (self, first),
+    pub(super) fn since(self, first: &Self) -> Option<Self> {
+        match (&self, first) {
+            (
+                Self::InHandler { running, open },
+                Self::InHandler { running: before, open: known },
+            ) => {
+                let stays = |one: &&OpenException| {
+                    known.contains(one) && [*running, *before].contains(&one.number)
+                };
+                let running = open.iter().rev().find(stays)?.number;
+                Some(Self::InHandler { running, open: Vec::new() })
+            }
             (Self::StackOutside(_), Self::StackOutside(_))
-                | (Self::CodeOutside(_), Self::CodeOutside(_))
-        );
-        self == first || moved
+            | (Self::CodeOutside(_), Self::CodeOutside(_)) => Some(self),
+            (now, first) => (now == first).then_some(self),
+        }
     }
 
     /// Returns what it proves.
     pub(super) fn proves(&self) -> Cause {
         match self {
             Self::Fatal(_) => Cause::GuestPanic,
-            Self::HandlerLoop(_)
-            | Self::InterruptLoop(_)
-            | Self::InNmi
+            Self::InHandler { .. }
+            | Self::InTrap { .. }
             | Self::StackOutside(_)
             | Self::CodeOutside(_) => Cause::Unconfirmed,
         }
@@ -100,19 +111,18 @@ impl HaltedCore {
     pub(super) fn words(&self) -> String {
         match self {
             Self::Fatal(name) => format!("{name} is where the system waits after a fatal error"),
-            Self::HandlerLoop(number) => {
-                format!("the handler of {} is an endless loop", exception_name(*number))
+            Self::InHandler { running, .. } => {
+                format!("the handler of {} does not return", exception_name(*running))
             }
-            Self::InterruptLoop(number) => {
-                let name = match number {
+            Self::InTrap { interrupt, .. } => {
+                let name = match interrupt {
                     3 => "the machine software interrupt".to_owned(),
                     7 => "the machine timer interrupt".to_owned(),
                     11 => "a machine external interrupt".to_owned(),
                     number => format!("interrupt {number}"),
                 };
-                format!("the trap handler is in an endless loop, entered by {name}")
+                format!("the trap handler does not return from {name}")
             }
-            Self::InNmi => "the handler of NMI does not return".to_owned(),
             Self::StackOutside(at) => format!(
                 "the stack pointer {at:#010x} lies in no memory of the profile, or leaves an interrupt \
                  no room in it (if the board has memory there, add it to `memory`)"
@@ -166,41 +176,6 @@ fn stack_outside(core: &CoreSnapshot, memory: &[MemoryRegion]) -> Option<u32> {
     (stack != 0 && !(holds(at) && holds(at.saturating_sub(pushed)))).then_some(stack)
 }
 
-/// The halfwords of Thumb code before, at and behind a program counter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct CodeAround(pub(super) [u16; 3]);
-
-impl CodeAround {
-    /// Returns where the code around the program counter of a Cortex-M begins.
-    pub(super) fn start(core: &CoreSnapshot) -> Option<u32> {
-        let arm = !matches!(core.kind, CoreKind::Riscv32);
-        let pc = core.register("pc").filter(|_| arm)?;
-        u32::try_from(pc).ok()?.checked_sub(2)
-    }
-
-    /// Makes it of six bytes.
-    pub(super) fn of(bytes: [u8; 6]) -> Self {
-        let at = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
-        Self([at(0), at(2), at(4)])
-    }
-
-    /// Tells whether it is a branch to itself, also with one instruction that waits in front of it.
-    fn loops(self) -> bool {
-        /// `b .`
-        const SELF: u16 = 0xe7fe;
-        /// `b` to the halfword in front of it.
-        const BACK: u16 = 0xe7fd;
-        // `nop`, `yield`, `wfe`, `wfi`, `sev`; and `bkpt`.
-        let waits = |code: u16| code & 0xff0f == 0xbf00 || code & 0xff00 == 0xbe00;
-        match self.0 {
-            [_, SELF, _] => true,
-            [_, at, BACK] => waits(at),
-            [before, BACK, _] => waits(before),
-            _ => false,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use jig_model::profile::MemoryKind;
@@ -248,40 +223,43 @@ mod tests {
             let mut core = core(0, satp);
             let value = u128::from(pc);
             core.registers.push(RegisterValue { name: "pc".into(), value, bits: 32 });
-            HaltedCore::of(&core, &[], None, memory)
+            HaltedCore::of(&core, &[], memory, Exceptions::default())
         };
         let memory = [region];
         assert_eq!(told(0x3ffe, None, &memory), None);
         let lost = HaltedCore::CodeOutside(0x4141_4140);
         assert_eq!(told(0x4141_4140, None, &memory), Some(lost.clone()));
-        assert!(HaltedCore::CodeOutside(0x4141_4142).is_still(&lost));
+        assert!(HaltedCore::CodeOutside(0x4141_4142).since(&lost).is_some());
         assert_eq!(told(0x4141_4140, Some(1), &memory), None);
         assert_eq!(told(0x4141_4140, None, &[]), None);
     }
 
-    #[test]
-    fn a_core_in_the_handler_of_nmi_is_told() {
-        for (number, halted) in [(NMI, Some(HaltedCore::InNmi)), (15, None), (0, None)] {
-            let mut core = core(0x2000_0800, None);
-            let value = u128::from(0x0100_0000 | number);
-            core.registers.push(RegisterValue { name: "xpsr".into(), value, bits: 32 });
-            assert_eq!(HaltedCore::of(&core, &[], None, &[]), halted, "{number}");
-        }
+    fn executing(number: u32, open: &[(u32, u64)]) -> Option<HaltedCore> {
+        let mut core = core(0x2000_0800, None);
+        let value = u128::from(0x0100_0000 | number);
+        core.registers.push(RegisterValue { name: "xpsr".into(), value, bits: 32 });
+        let open = open.iter().map(|&(number, entry)| OpenException { number, entry }).collect();
+        let seen = Exceptions { open, ..Exceptions::default() };
+        HaltedCore::of(&core, &[], &[], seen)
     }
 
     #[test]
-    fn loops_of_one_instruction_are_told() {
-        for (code, loops) in [
-            ([0x4770, 0xe7fe, 0x4770], true),
-            ([0x4770, 0xbf30, 0xe7fd], true),
-            ([0xbf30, 0xe7fd, 0x4770], true),
-            ([0xbe00, 0xe7fd, 0x4770], true),
-            ([0xbf00, 0xbf00, 0xe7fc], false),
-            ([0x6818, 0xe7fd, 0x4770], false),
-            ([0xe7fe, 0x4770, 0x4770], false),
-        ] {
-            assert_eq!(CodeAround(code).loops(), loops, "{code:04x?}");
-        }
-        assert_eq!(CodeAround::of([0x70, 0x47, 0xfe, 0xe7, 0, 0]).0, [0x4770, 0xe7fe, 0]);
+    fn a_handler_that_does_not_return_is_told() {
+        let stays = |first: (u32, &[(u32, u64)]), then: (u32, &[(u32, u64)])| {
+            let first = executing(first.0, first.1).unwrap();
+            match executing(then.0, then.1)?.since(&first)? {
+                HaltedCore::InHandler { running, .. } => Some(running),
+                other => panic!("{other:?}"),
+            }
+        };
+        let stuck: &[(u32, u64)] = &[(25, 7)];
+        assert_eq!(stays((25, stuck), (25, stuck)), Some(25));
+        // A tick runs above it, at one of the looks or at both.
+        assert_eq!(stays((15, &[(25, 7), (15, 8)]), (25, stuck)), Some(25));
+        assert_eq!(stays((25, stuck), (15, &[(25, 7), (15, 9)])), Some(25));
+        assert_eq!(stays((15, &[(25, 7), (15, 8)]), (15, &[(25, 7), (15, 9)])), None);
+        // It was left and entered again, and it was left.
+        assert_eq!(stays((15, &[(15, 8)]), (15, &[(15, 9)])), None);
+        assert_eq!(stays((15, &[(15, 8)]), (0, &[])), None);
     }
 }

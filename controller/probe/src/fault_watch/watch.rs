@@ -24,7 +24,7 @@ use tokio::sync::oneshot;
 use super::capture::{CortexM, capture_riscv};
 use super::fault_loop::{FaultStand, WATCHED};
 use super::fault_stand::{WatchPoints, standing_in_fault};
-use super::halted_core::{CodeAround, HaltedCore};
+use super::halted_core::HaltedCore;
 use super::registers::{CurrentRegisters, at_end, sighting, suspicion};
 use super::stopped_core::{halt_story, story_of, trap_story};
 use super::telling::{RequestSymbols, told, told_with};
@@ -32,7 +32,7 @@ use super::trap_watch::standing_in_trap;
 use crate::debug_info::{exception_name, is_fault, unwind};
 use crate::fatal_halt::FatalRanges;
 use crate::post_mortem::Since;
-use crate::riscv::in_interrupt_loop;
+use crate::riscv::in_interrupt;
 use crate::{CoreKind, CoreSnapshot, Why, parse_register_dump};
 
 /// How often the thread checks for requests while the machine runs.
@@ -597,7 +597,7 @@ impl FaultWatch {
                 let log = &launch.exceptions;
                 return match standing_in_trap((&mut *channels, log), &self.profile, symbols)? {
                     Some(found) => Ok(Some(trap_story(&found, &image, request))),
-                    None => self.halted((&launch.core, channels), &image, request),
+                    None => self.halted((&launch.core, channels, log), &image, request),
                 };
             }
             LaunchedCore::CortexM(core) => core,
@@ -606,7 +606,7 @@ impl FaultWatch {
         let machine = (&mut *channels, log, &*self.profile);
         let found = standing_in_fault(core, machine, &launch.points, symbols)?;
         let Some(FaultStand { shape, snapshot }) = found else {
-            return self.halted((&launch.core, channels), &image, request);
+            return self.halted((&launch.core, channels, log), &image, request);
         };
         // Of several faults, the first may be one that the firmware got over.
         let caught = launch.fault.take().filter(|_| launch.points.caught == 1);
@@ -617,7 +617,7 @@ impl FaultWatch {
     /// the same state. It stands afterwards.
     fn halted(
         &self,
-        (core, channels): (&LaunchedCore, &mut DebugChannels),
+        (core, channels, log): (&LaunchedCore, &mut DebugChannels, &ExceptionLog),
         image: &RequestSymbols,
         request: &PostMortemRequest,
     ) -> Result<Option<PostMortem>, ChannelError> {
@@ -626,10 +626,12 @@ impl FaultWatch {
         let look = |channels: &mut DebugChannels| -> Result<_, ChannelError> {
             let snapshot = core.capture(channels, &self.profile)?;
             let unwound = unwind(&snapshot, symbols);
-            let code = code_around(channels, &snapshot);
-            let halted = HaltedCore::of(&snapshot, &unwound.frames, code, &self.profile.memory);
-            let in_trap = || in_interrupt_loop(&snapshot, symbols, &unwound);
-            let halted = halted.or_else(|| in_trap().map(HaltedCore::InterruptLoop));
+            let (memory, seen) = (&self.profile.memory, log.seen());
+            let traps = seen.traps;
+            let halted = HaltedCore::of(&snapshot, &unwound.frames, memory, seen).or_else(|| {
+                let interrupt = in_interrupt(&snapshot, symbols, &unwound)?;
+                Some(HaltedCore::InTrap { interrupt, traps })
+            });
             Ok(halted.map(|halted| (halted, snapshot)))
         };
         let Some((first, _)) = look(channels)? else { return Ok(None) };
@@ -637,8 +639,9 @@ impl FaultWatch {
         if channels.gdb.wait_while_it_runs(WATCHED)?.is_none() {
             channels.gdb.interrupt()?;
         }
-        let second = look(channels)?.filter(|(halted, _)| halted.is_still(&first));
-        Ok(second.map(|(halted, snapshot)| halt_story(&halted, &snapshot, image, request)))
+        let Some((second, snapshot)) = look(channels)? else { return Ok(None) };
+        let halted = second.since(&first);
+        Ok(halted.map(|halted| halt_story(&halted, &snapshot, image, request)))
     }
 
     /// Looks what became of the machine after its fault was caught; it stands afterwards.
@@ -661,13 +664,6 @@ impl FaultWatch {
             _ => Since::Standing,
         }
     }
-}
-
-/// Reads the code around the program counter of a stopped Cortex-M, where it can be read.
-fn code_around(channels: &mut DebugChannels, core: &CoreSnapshot) -> Option<CodeAround> {
-    let mut bytes = [0; 6];
-    let start = CodeAround::start(core)?;
-    channels.gdb.read_memory(start, &mut bytes).ok().map(|()| CodeAround::of(bytes))
 }
 
 /// The machine runs, and what its core does is not known.

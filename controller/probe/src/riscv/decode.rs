@@ -125,66 +125,9 @@ fn compressed(pc: u32, half: u16) -> CodeFlow {
     }
 }
 
-/// Tells whether the instruction at `pc` is a jump to itself, or one of two of which the first waits or does
-/// nothing and the second jumps back. `half` returns the halfword at an address.
-pub(crate) fn loops(pc: u32, half: impl Fn(u32) -> Option<u16>) -> bool {
-    let read = |at: u32| {
-        let (first, second) = (half(at)?, half(at.wrapping_add(2)).unwrap_or(0));
-        let (len, flow) = Sweep::default().read(at, first, second);
-        Some((len, flow, waits(first, second)))
-    };
-    let jumps_to = |at: u32| match read(at) {
-        Some((_, CodeFlow::Jump(to), _)) => Some(to),
-        _ => None,
-    };
-    let waits =
-        |at: u32| read(at).filter(|(.., waits)| *waits).map(|(len, ..)| at.wrapping_add(len));
-    match (jumps_to(pc), waits(pc)) {
-        (Some(to), _) => to == pc || waits(to) == Some(pc),
-        (None, Some(next)) => jumps_to(next) == Some(pc),
-        (None, None) => false,
-    }
-}
-
-/// Tells whether an instruction changes nothing: `nop`, `wfi` and `pause`.
-fn waits(first: u16, second: u16) -> bool {
-    matches!((first, second), (0x0001, _) | (0x0013, 0) | (0x0073, 0x1050) | (0x000f, 0x0100))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn loops_of_one_or_two_instructions_are_told() {
-        for (code, loops_at) in [
-            // j .
-            (&[0xa001_u16][..], &[0_u32][..]),
-            (&[0x006f, 0x0000], &[0]),
-            // wfi; j .-4
-            (&[0x0073, 0x1050, 0xbff5], &[0, 4]),
-            (&[0x0073, 0x1050, 0xf06f, 0xffdf], &[0, 4]),
-            // nop; j .-2
-            (&[0x0001, 0xbffd], &[0, 2]),
-            // A store; j .-2, and a loop of three instructions.
-            (&[0xc398, 0xbffd], &[]),
-            (&[0x0001, 0x0001, 0xbff5], &[]),
-            // wfi; ret
-            (&[0x0073, 0x1050, 0x8082], &[]),
-        ] {
-            const START: u32 = 0x8000_0100;
-            let half =
-                |at: u32| code.get(usize::try_from(at.checked_sub(START)? / 2).ok()?).copied();
-            for (index, _) in code.iter().enumerate() {
-                let offset = u32::try_from(index).unwrap() * 2;
-                if offset == 2 && code[0] & 3 == 3 {
-                    continue;
-                }
-                let found = loops(START + offset, half);
-                assert_eq!(found, loops_at.contains(&offset), "{code:04x?} at {offset}");
-            }
-        }
-    }
 
     fn flow(pc: u32, words: &[u32]) -> CodeFlow {
         let mut sweep = Sweep::default();

@@ -38,7 +38,6 @@
 //! Supervisor mode is judged likewise by `scause` and `stvec`, unless addresses are translated:
 //! under Linux these belong to the kernel, which reports its faults itself.
 
-use super::decode::loops;
 use crate::CoreSnapshot;
 use crate::debug_info::{Symbols, TrapCode, Unwound};
 
@@ -261,25 +260,19 @@ pub(crate) fn interrupt(snapshot: &CoreSnapshot) -> Option<u32> {
     (cause & INTERRUPT != 0 && entry_shows(snapshot)).then_some(cause & !INTERRUPT)
 }
 
-/// Finds the interrupt in whose handler a core executes an endless loop of one or two instructions.
-pub(crate) fn in_interrupt_loop(
+/// Finds the interrupt in whose handler a core is at this moment.
+pub(crate) fn in_interrupt(
     snapshot: &CoreSnapshot,
     symbols: Option<&Symbols>,
     unwound: &Unwound,
 ) -> Option<u32> {
-    let (number, symbols) = (interrupt(snapshot)?, symbols?);
+    let (cause, symbols) = (interrupt(snapshot)?, symbols?);
     let word = |name: &str| snapshot.register(name).and_then(|v| u32::try_from(v).ok());
-    let half = |at: u32| {
-        symbols.code(u64::from(at), 2).and_then(|code| code.try_into().ok()).map(u16::from_le_bytes)
-    };
-    if !loops(word("pc")?, half) {
-        return None;
-    }
     let handler = word("mtvec")? & !3;
-    let trap = Trap { cause: number, at: word("mepc")?, value: 0, handler };
+    let trap = Trap { cause, at: word("mepc")?, value: 0, handler };
     let code = TrapCode::find(symbols, handler);
     let inside = in_handler(trap, &code, unwound, true).is_some();
-    (inside || jumped_out(&code, symbols, unwound)).then_some(number)
+    (inside || jumped_out(&code, symbols, unwound)).then_some(cause)
 }
 
 /// Tells whether a core stands in the handler of a trap that it has reported, though its registers may

@@ -67,6 +67,8 @@ pub struct Exceptions {
     pub fault: Option<TrapTaken>,
     /// The last environment call of a RISC-V core.
     pub call: Option<TrapTaken>,
+    /// How many traps of any kind a RISC-V core has taken.
+    pub traps: u64,
 }
 
 /// An exception of a Cortex-M that was entered and not left.
@@ -282,6 +284,7 @@ impl ExceptionFold {
 
     fn trap(&mut self, trap: TrapLine) {
         let TrapLine { interrupt, cause, at, value } = trap;
+        self.seen.traps += 1;
         for earlier in [&mut self.seen.fault, &mut self.seen.call].into_iter().flatten() {
             let same = !interrupt && (earlier.cause, earlier.at) == (cause, at);
             let full = earlier.interrupted.len() >= MAX_PLACES;
