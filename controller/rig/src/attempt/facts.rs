@@ -11,7 +11,7 @@ use jig_model::result::TestReport;
 use jig_model::{Cause, ConsoleName, Note};
 
 use super::expected_resets::ExpectedResets;
-use crate::console::{names_failure, tells_failure, tells_unexpected};
+use crate::console::{can_mean_crash, names_failure, tells_failure, tells_unexpected};
 use crate::judge::{ByteRange, ExpectedCrash, Incident, IncidentKind, Listened, Standstill};
 
 /// A boot that the plan started: where its output begins on each console.
@@ -198,16 +198,22 @@ impl BoardFacts {
         }
     }
 
-    /// Tells whether an incident is the crash that a text, which the plan expected, shows. A line that
-    /// says that the run has failed is none, unless the pattern spells out that it has: `tohost` is
-    /// a neutral word in `*** FAILED *** (tohost = 3)`.
+    /// Tells whether an incident is the crash that a text, which the plan expected, shows. What the
+    /// pattern spells out of its line has to be able to mean the crash. A line that says that the run has
+    /// failed is none, unless the pattern spells out that it has: `tohost` is a neutral word in
+    /// `*** FAILED *** (tohost = 3)`.
     fn expects(&self, incident: &Incident, text: &ByteRange) -> bool {
         let range = &incident.range;
         let within = |part: &&ByteRange| {
             part.file == range.file && part.start < range.end && range.start < part.end
         };
-        let spelled = || self.spelled.iter().filter(within).any(|part| names_failure(&part.text));
-        is_crash_in(incident, text) && (!says_run_failed(&range.text) || spelled())
+        let mut spelled = self.spelled.iter().filter(within).peekable();
+        is_crash_in(incident, text)
+            && match (says_run_failed(&range.text), spelled.peek()) {
+                (true, _) => spelled.any(|part| names_failure(&part.text)),
+                (false, None) => true,
+                (false, Some(_)) => spelled.any(|part| means_crash(&range.text, &part.text)),
+            }
     }
 
     fn dump_of(&self, headline: &ByteRange) -> Option<u64> {
@@ -351,6 +357,12 @@ fn says_run_failed(headline: &str) -> bool {
 }
 
 /// Tells whether an incident is a crash that a console shows within a text.
+/// Tells whether a part of a crash's line can mean the crash.
+fn means_crash(line: &str, part: &str) -> bool {
+    let (before, behind) = line.split_once(part).unwrap_or(("", ""));
+    can_mean_crash(before, part, behind)
+}
+
 fn is_crash_in(incident: &Incident, text: &ByteRange) -> bool {
     let Incident { kind, range } = incident;
     is_crash(kind) && range.file == text.file && range.start < text.end && text.start < range.end
@@ -417,6 +429,12 @@ mod tests {
             ("*** FAILED *** (tohost = 3)", (4, 10, "FAILED"), 0),
             ("*** RIOT kernel panic:", (4, 15, "RIOT kernel"), 0),
             ("panicked at src/main.rs:9:5: index out of bounds", (29, 34, "index"), 0),
+            ("ASSERTION FAIL [device_is_ready(dev)] @ main.c:31", (26, 31, "ready"), 1),
+            ("ASSERTION FAIL [device_is_ready(dev)] @ main.c:31", (16, 25, "device_is"), 0),
+            ("ASSERTION FAIL [device_is_ready(dev)] @ main.c:31", (0, 14, "ASSERTION FAIL"), 0),
+            ("panicked at src/net.rs:17:5: no link up", (32, 39, "link up"), 1),
+            ("Kernel panic - not syncing: VFS: Unable to mount root fs", (43, 53, "mount root"), 1),
+            ("Kernel panic - not syncing: VFS: Unable to mount root fs", (28, 31, "VFS"), 0),
         ] {
             let (start, end, word) = spelled;
             let kind = IncidentKind::Recognised(Cause::GuestPanic);

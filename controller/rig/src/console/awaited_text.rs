@@ -186,6 +186,15 @@ pub(crate) fn awaited_doubt(
     failing.then_some(AwaitedDoubt::FailingValue)
 }
 
+/// Tells whether a text, which stands in the line of a crash and which its pattern spells out, can mean
+/// that crash: a good verdict in a failed condition (`ASSERTION FAIL [device_is_|ready|(dev)]`) does not,
+/// and neither does what the words around it deny (`Unable to |mount root|`).
+pub(crate) fn can_mean_crash(before: &str, text: &str, behind: &str) -> bool {
+    let good = || words(text).iter().any(is_good);
+    let denied = || awaited_doubt(before, text, behind, (false, false)).is_some();
+    names_failure(text) || is_suspicious(text) || !good() && !denied()
+}
+
 /// Lists phrases that commas separate.
 fn phrases(list: &'static str) -> impl Iterator<Item = &'static str> {
     list.split(", ")
