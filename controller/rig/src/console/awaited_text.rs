@@ -62,7 +62,7 @@ const REFUSALS: &str = "failed fails unable refused refuses";
 const UNREAL: &str = "\
     if, unless, until, till, whether, when, almost, nearly, partly, partially, should, would, \
     could, might, must, shall, will, may be, can be, to be, expected to, needs to, need to, has \
-    to, have to, wants to, trying to, attempting to, to see, hoping, hopefully, assuming, in \
+    to, have to, wants to, instead of, stuck before, aborted before, failed before, trying to, attempting to, to see, hoping, hopefully, assuming, in \
     case, cannot bring, supposed to, about to, some, most, half, few, several, part";
 
 /// Phrases that do so in front of the name of a thing, too: `waiting for spi |ready|`.
@@ -103,7 +103,7 @@ const REASONS: &str = "at after with on because due by in to";
 /// Words between a denial and the text.
 const FILLERS: &str = "\
     yet all of the a an any been became become becomes got fully quite be being is are was were every each have has had \
-    see get reach reached receive read find match state";
+    longer see get reach reached receive read find match state";
 
 /// Most of these.
 const MOST_FILLERS: usize = 4;
@@ -157,7 +157,9 @@ pub(crate) fn awaited_doubt(
     }
     let good = spoken.iter().any(is_good);
     let zero = || spoken.iter().any(|word| is_zero(&word.text));
-    if is_wanted_before(before) || (good || zero()) && is_wanted_behind(behind) {
+    // `waiting for "|ready|"`
+    let front = before.trim_end_matches(['"', '\'', '`', '[', '<']);
+    if is_wanted_before(front) || (good || zero()) && is_wanted_behind(behind) {
         return Some(AwaitedDoubt::Denied);
     }
     let unwanted = |word: &Word<'_>| listed(UNWANTED, &word.text);
@@ -170,8 +172,6 @@ pub(crate) fn awaited_doubt(
     if failure || spoken.iter().any(unwanted) {
         return None;
     }
-    // `waiting for "|ready|"`
-    let front = before.trim_end_matches(['"', '\'', '`', '[', '<']);
     let mentioned = || front.len() < before.len() && is_mentioned(front);
     if is_denied(front, &spoken, behind)
         || good && (is_unreal(front, &spoken) || is_missing(front) || mentioned())
@@ -299,11 +299,13 @@ fn is_wanted_before(before: &str) -> bool {
         && beside.is_none_or(|beside| beside.text != "as")
 }
 
-/// `|0 errors| expected, 3 seen`
+/// `|0 errors| expected, 3 seen`, `|ready| was expected`
 fn is_wanted_behind(behind: &str) -> bool {
     let next = words(behind);
-    let first = next.first().filter(|first| !first.before.is_empty() && joined(first.before));
-    first.is_some_and(|first| matches!(first.text.as_str(), "expected" | "wanted"))
+    let was = usize::from(next.first().is_some_and(|first| first.text == "was"));
+    let begun = next.first().is_some_and(|first| !first.before.is_empty());
+    let wanted = next.get(was).filter(|wanted| begun && joined(wanted.before));
+    wanted.is_some_and(|wanted| matches!(wanted.text.as_str(), "expected" | "wanted"))
 }
 
 /// Tells whether words in one part of a sentence stand on both sides of a gap.
@@ -311,10 +313,15 @@ fn joined(gap: &str) -> bool {
     gap.chars().all(|c| matches!(c, ' ' | '\t' | '-'))
 }
 
-/// `waiting for |ready|`, `almost |done|`, `only 2 |tests passed|`, `99% |complete|`, `!|ready|`.
+/// `waiting for |ready|`, `almost |done|`, `only 2 |tests passed|`, `99% |complete|`, `!|ready|`,
+/// `state != |ready|`, `[ ] |valid|`.
 fn is_unreal(before: &str, text: &[Word<'_>]) -> bool {
     let negated = before.strip_suffix('!');
     if negated.is_some_and(|front| front.is_empty() || front.ends_with([' ', '(', '='])) {
+        return true;
+    }
+    let joint = before.trim_ascii_end();
+    if joint.ends_with("!=") || joint.ends_with("[ ]") {
         return true;
     }
     let front = words(before);
@@ -406,10 +413,18 @@ fn is_failing_value(last: &Word<'_>, behind: &str, ends: &dyn Fn() -> bool) -> b
         let told = behind.trim_matches([' ', ',', ';', '(', ')', '[', ']', '-', '.', ':']);
         counts_failure(told)
     };
-    if is_good(last) && (takes_back(last, &next) || counts()) {
+    if is_good(last) && (takes_back(last, &next) || counts()) || is_state_taken_back(last, &next) {
         return true;
     }
     names_code(last) && is_code_value(last, &next, behind, ends)
+}
+
+/// `calibrated|=false`, `sensor found|: none`: a thing that was to be done, and was not.
+fn is_state_taken_back(last: &Word<'_>, next: &[Word<'_>]) -> bool {
+    let [value] = next else { return false };
+    let participle = last.text == "found" || last.text.len() > 6 && last.text.ends_with("ed");
+    let joint = [last.after, value.before].concat();
+    participle && matches!(joint.trim_ascii(), ":" | "=") && listed("no false none", &value.text)
 }
 
 /// Tells whether the words behind the name of a code give it the value of a failure.
@@ -453,10 +468,12 @@ fn takes_back(last: &Word<'_>, next: &[Word<'_>]) -> bool {
     if asked && listed(BAD_VALUES, &value.text) && !counted {
         return true;
     }
-    // `ready - no`, `ready [false]`, `ready is false`
+    // `ready - no`, `ready [false]`, `ready is false`, `ready ..... no`, `| ready | no |`
     let is = usize::from(value.text == "is" && joint.is_empty());
     let lone = next.get(is).filter(|_| next.len() == is + 1);
-    let pointed = joint.bytes().all(|b| b" :=?>-[(".contains(&b)) && (is == 1 || !joint.is_empty());
+    let column = joint.is_empty() && [last.after, value.before].concat().contains('\t');
+    let pointed = joint.bytes().all(|b| b" :=?>-[(|.".contains(&b))
+        && (is == 1 || column || !joint.is_empty());
     if pointed && lone.is_some_and(|lone| listed(NEGATIVE, &lone.text)) {
         return true;
     }
