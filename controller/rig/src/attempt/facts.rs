@@ -356,13 +356,13 @@ fn says_run_failed(headline: &str) -> bool {
     tells_failure(headline) && !headline.contains("panicked at ")
 }
 
-/// Tells whether an incident is a crash that a console shows within a text.
 /// Tells whether a part of a crash's line can mean the crash.
 fn means_crash(line: &str, part: &str) -> bool {
     let (before, behind) = line.split_once(part).unwrap_or(("", ""));
     can_mean_crash(before, part, behind)
 }
 
+/// Tells whether an incident is a crash that a console shows within a text.
 fn is_crash_in(incident: &Incident, text: &ByteRange) -> bool {
     let Incident { kind, range } = incident;
     is_crash(kind) && range.file == text.file && range.start < text.end && text.start < range.end
