@@ -134,7 +134,7 @@ async fn read(
     punch: bool,
     stuck: usize,
 ) -> Outcome<()> {
-    let recogniser = Recogniser::new(&signatures()?, None, &limits())?;
+    let recogniser = Recogniser::new(&signatures()?, &[], None, &limits())?;
     let began = Instant::now();
     let clock = Arc::new(move || {
         let mono_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);

@@ -8,9 +8,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use jig_model::ConsoleName;
 use jig_model::pattern::Pattern;
-use jig_model::profile::{BoardProfile, ConsoleKind, FaultSignature, FaultText};
-use jig_model::{Cause, ConsoleName};
+use jig_model::profile::{BoardProfile, ConsoleKind};
 use tokio::sync::OnceCell;
 use tokio::task::spawn_blocking;
 
@@ -47,7 +47,7 @@ impl RunPatterns {
     pub(super) async fn compiled(&self) -> Result<&CompiledPatterns, AttemptError> {
         let compiled = self.compiled.get_or_try_init(|| async {
             let (profile, reject) = (Arc::clone(&self.profile), self.reject.clone());
-            let made = spawn_blocking(move || compile(&profile, reject));
+            let made = spawn_blocking(move || compile(&profile, &reject));
             made.await.map_err(AttemptError::Broken)?.map_err(AttemptError::Patterns)
         });
         compiled.await
@@ -56,25 +56,16 @@ impl RunPatterns {
 
 fn compile(
     profile: &BoardProfile,
-    reject: Vec<Pattern>,
+    reject: &[Pattern],
 ) -> Result<CompiledPatterns, PatternSetError> {
     let banner = profile.boot_banner.as_ref();
-    let rejected = reject.into_iter().map(|pattern| FaultSignature {
-        name: "rejected".to_owned(),
-        text: FaultText::Pattern(pattern),
-        cause: Cause::AssertFailed,
-        reason: None,
-        excuse: None,
-        continues: Vec::new(),
-    });
-    let signatures: Vec<_> = profile.faults.iter().cloned().chain(rejected).collect();
-    let recogniser = Recogniser::new(&signatures, banner, &profile.limits)?;
+    let recogniser = Recogniser::new(&profile.faults, reject, banner, &profile.limits)?;
     let reasons = Arc::new(FaultReasons::new(&profile.faults)?);
     let commands = profile.consoles.iter().filter(|console| console.kind == ConsoleKind::Shell);
     let commands: BTreeSet<_> = commands.map(|console| console.name.clone()).collect();
     let of_commands = match commands.is_empty() {
         true => recogniser.clone(),
-        false => Recogniser::new(&signatures, None, &profile.limits)?,
+        false => Recogniser::new(&profile.faults, reject, None, &profile.limits)?,
     };
     let of_commands = (commands, of_commands);
     Ok(CompiledPatterns { recogniser, of_commands, reasons, identity: IdentityScanner::new() })

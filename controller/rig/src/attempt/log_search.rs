@@ -10,7 +10,6 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use jig_model::Cause;
 use jig_model::pattern::Pattern;
 use tokio::task::spawn_blocking;
 
@@ -23,13 +22,10 @@ use super::error::AttemptError;
 use super::failed_results::{
     ALARMS, FoundLine, KnownLines, REFUSALS, failed_result, quoted, unspelled_line,
 };
-use super::rejected_text::rejected_text;
 use super::result_like::result_like;
 use super::unaccounted::UnaccountedSearch;
 use crate::console::{FaultReasons, LogError, PatternSet, is_suspicious, prepare_search};
-use crate::judge::{
-    BootSign, ByteRange, DoubtfulText, Incident, IncidentKind, Observation, OutputBehind,
-};
+use crate::judge::{BootSign, ByteRange, DoubtfulText, Observation, OutputBehind};
 use crate::results::ReadLines;
 use crate::store::{UNACCOUNTED_FILE, UnaccountedKind, UnaccountedOutput};
 
@@ -60,8 +56,6 @@ pub(super) struct LogSearch {
     pub(super) run: PathBuf,
     /// The consoles whose output counts, that with the results first.
     pub(super) consoles: Vec<SearchedConsole>,
-    /// Output that the plan rejects.
-    pub(super) rejected: Vec<Pattern>,
     /// Lines that are harmless.
     pub(super) allowed: Vec<Pattern>,
     /// A pass needs that each line is known.
@@ -116,8 +110,6 @@ struct LogFindings {
     fault_behind: Option<ByteRange>,
     /// What shows a boot behind the end.
     begun_again: Option<BootSign>,
-    /// Rejected output behind control sequences.
-    rejected: Option<ByteRange>,
 }
 
 /// The text that ends a plan.
@@ -145,14 +137,10 @@ impl LogSearch {
             alarm,
             fault_behind,
             begun_again,
-            rejected,
         } = found;
-        let kind = IncidentKind::Recognised(Cause::AssertFailed);
-        let rejected = rejected.map(|range| Incident { kind, range });
-        let incidents = seen.incidents.iter().cloned().chain(rejected).collect();
         let found =
             Observation { suspicious, alarm, fault_behind, begun_again, failed_result, ..seen };
-        Ok(Observation { incidents, doubtful_text, unaccounted, output_behind, ..found })
+        Ok(Observation { doubtful_text, unaccounted, output_behind, ..found })
     }
 
     /// Searches what was judged for a failure in readable text: a failed result that no report has,
@@ -204,7 +192,6 @@ impl LogSearch {
             Some(OutputBehind { lines: output.lines, first: first_line(&output)? })
         });
         let doubtful_text = self.doubtful_text(&allowed)?;
-        let rejected = self.rejected_line()?;
         let mut earlier = self.earlier_ends.iter();
         let earlier = earlier.find_map(|EarlierEnd { file, at, until }| {
             self.suspicious_behind((file, *at), until, &allowed).transpose()
@@ -221,7 +208,6 @@ impl LogSearch {
                 alarm: None,
                 fault_behind,
                 begun_again,
-                rejected,
             });
         };
         let suspicious = match earlier {
@@ -237,7 +223,6 @@ impl LogSearch {
             alarm: self.first(|console| self.alarm_in(console, &allowed))?,
             fault_behind: self.fault_behind(file, *end)?,
             begun_again: self.begun_again(file, *end, &allowed)?,
-            rejected,
         })
     }
 
@@ -397,17 +382,6 @@ impl LogSearch {
         self.find_unknown(console, allowed, |log, judged, known| match known.crash_from {
             Some(from) => unspelled_line(log, from.max(judged.start)..judged.end, known, ALARMS),
             None => Ok(None),
-        })
-    }
-
-    fn rejected_line(&self) -> Result<Option<ByteRange>, AttemptError> {
-        if self.rejected.is_empty() {
-            return Ok(None);
-        }
-        let rejected = PatternSet::new(&self.rejected).map_err(AttemptError::Patterns)?;
-        self.first(|SearchedConsole { file, judged, .. }| {
-            let found = read(&self.run, file, |log| rejected_text(log, judged.clone(), &rejected))?;
-            Ok(found.map(|found| quoted(file, found)))
         })
     }
 

@@ -38,7 +38,6 @@ mod identity;
 mod log_search;
 mod perform;
 mod post_mortem;
-mod rejected_text;
 mod result_like;
 #[cfg(test)]
 mod tests;

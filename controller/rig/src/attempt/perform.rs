@@ -398,7 +398,6 @@ fn log_search(
     LogSearch {
         run: request.dir.path().to_owned(),
         consoles: consoles.collect(),
-        rejected: request.plan.reject.clone(),
         allowed: [&request.profile.allow_output[..], &request.plan.allow_output].concat(),
         strict: request.plan.strict,
         expected: facts.expected().to_vec(),

@@ -226,6 +226,7 @@ impl ConsoleWatcher {
                 self.give_up_awaited();
             } else {
                 self.give_up();
+                self.recogniser.cut_line().into_iter().for_each(|found| self.report(found));
             }
             self.reject_excuses();
             let ended = self.results.as_ref().and_then(|results| results.parser.ended_at());

@@ -6,7 +6,8 @@
 //! consumes up to its end; a wait that fails or is dropped consumes nothing.
 //!
 //! Where nothing followed for [`PAUSE`], and at the end of the wait, lines with control sequences are
-//! also searched as a reader sees them: without the sequences. Such a match is the line.
+//! also searched as a reader sees them: without the sequences. Such a match is the line. What is rejected
+//! is searched as a terminal shows it at once, when a line ends and where an awaited text ends.
 //!
 //! At one offset a rejected pattern wins over an awaited one, unless it needs to see a
 //! further byte to be sure.
@@ -20,7 +21,8 @@ use super::follow::{Beyond, FollowError, Follower};
 use super::lines::{LineSplitter, RawLine, Span, plain, text_len};
 use super::queue::TransportEnd;
 use super::scan::{PatternSet, Scanner};
-use super::search::{Capture, Matched, locate};
+use super::search::{Capture, Matched, locate, shown_behind};
+use super::shown_text::{ShownMatch, ShownSearch};
 
 /// Bytes of the last output that an error quotes: about three lines.
 const QUOTE: u64 = 200;
@@ -151,6 +153,7 @@ pub async fn expect(
         reject,
         wanted: Scanner::new(any, before),
         refused: Scanner::new(reject, before),
+        shown: shown_behind(follower, reject, from)?,
     };
     let mut buf = vec![0; STRIDE];
     // Once the deadline has passed: how much was committed then.
@@ -165,8 +168,8 @@ pub async fn expect(
         let beyond = match last_look {
             Some(limit) if wait.position < limit => Beyond::Bytes,
             Some(_) => {
-                if let Some((found, matched)) = wait.without_controls(follower)? {
-                    return wait.take(follower, found, matched);
+                if let Some(found) = wait.without_controls(follower)? {
+                    return wait.conclude(follower, found);
                 }
                 return Err(ExpectError::TimedOut {
                     awaited: any.patterns().to_vec(),
@@ -184,14 +187,8 @@ pub async fn expect(
                     Ok(beyond) => beyond?,
                     Err(_) if until == deadline => continue,
                     Err(_) => {
-                        if let Some(found) = paused {
+                        if let Some(found) = wait.in_pause(follower, paused)? {
                             return wait.conclude(follower, found);
-                        }
-                        if let Some(found) = wait.in_front_of_controls(follower)? {
-                            return wait.conclude(follower, found);
-                        }
-                        if let Some((found, matched)) = wait.without_controls(follower)? {
-                            return wait.take(follower, found, matched);
                         }
                         looked_behind = Some(wait.position);
                         continue;
@@ -214,8 +211,8 @@ pub async fn expect(
                 tokio::task::yield_now().await;
             }
             (None, Beyond::Ended(end)) => {
-                if let Some((found, matched)) = wait.without_controls(follower)? {
-                    return wait.take(follower, found, matched);
+                if let Some(found) = wait.without_controls(follower)? {
+                    return wait.conclude(follower, found);
                 }
                 return Err(ExpectError::Ended {
                     awaited: any.patterns().to_vec(),
@@ -228,10 +225,16 @@ pub async fn expect(
     }
 }
 
-#[derive(Clone, Copy)]
+/// A match in the bytes that ends where the wait has come to, or one in what a terminal shows of a line.
 enum ExpectMatch {
     Wanted(usize),
+    WantedAsShown(Matched),
     Refused(usize),
+    RefusedAsShown(Matched),
+}
+
+fn first_refused(found: Vec<ShownMatch>) -> Option<ExpectMatch> {
+    found.into_iter().next().map(|found| ExpectMatch::RefusedAsShown(found.into()))
 }
 
 struct Wait<'a> {
@@ -241,6 +244,7 @@ struct Wait<'a> {
     reject: &'a PatternSet,
     wanted: Scanner,
     refused: Scanner,
+    shown: ShownSearch,
 }
 
 impl Wait<'_> {
@@ -264,13 +268,18 @@ impl Wait<'_> {
             return Some(ExpectMatch::Refused(hit));
         }
         self.position += wanted.used as u64;
-        wanted.hits.first().map(|&hit| ExpectMatch::Wanted(hit))
+        let mut shown = self.shown.feed(&bytes[..wanted.used]);
+        if !wanted.hits.is_empty() {
+            shown.append(&mut self.shown.begun(false));
+        }
+        let wanted = || wanted.hits.first().map(|&hit| ExpectMatch::Wanted(hit));
+        first_refused(shown).or_else(wanted)
     }
 
     fn look_at_end(&mut self) -> Option<ExpectMatch> {
         let wanted = self.wanted.finish().first().map(|&hit| ExpectMatch::Wanted(hit));
         let refused = || self.refused.finish().first().map(|&hit| ExpectMatch::Refused(hit));
-        wanted.or_else(refused)
+        first_refused(self.shown.begun(true)).or(wanted).or_else(refused)
     }
 
     /// Returns what would match if nothing followed.
@@ -278,6 +287,21 @@ impl Wait<'_> {
         let wanted = || self.wanted.clone().finish().first().map(|&hit| ExpectMatch::Wanted(hit));
         let refused = self.refused.clone().finish().first().map(|&hit| ExpectMatch::Refused(hit));
         refused.or_else(wanted)
+    }
+
+    /// Returns what matches in a pause; `paused` would match in the bytes if nothing followed.
+    fn in_pause(
+        &mut self,
+        follower: &Follower,
+        paused: Option<ExpectMatch>,
+    ) -> Result<Option<ExpectMatch>, FollowError> {
+        if let Some(found) = first_refused(self.shown.begun(true)).or(paused) {
+            return Ok(Some(found));
+        }
+        match self.in_front_of_controls(follower)? {
+            None => self.without_controls(follower),
+            found => Ok(found),
+        }
     }
 
     /// Returns what would match if the output ended in front of the control sequences at its end, and
@@ -311,10 +335,11 @@ impl Wait<'_> {
     }
 
     /// Searches the lines with control sequences, among the last ones, as a reader sees them.
-    fn without_controls(
-        &self,
-        follower: &Follower,
-    ) -> Result<Option<(ExpectMatch, Matched)>, FollowError> {
+    fn without_controls(&self, follower: &Follower) -> Result<Option<ExpectMatch>, FollowError> {
+        let refused = first_refused(self.shown.begun(true));
+        if refused.is_some() {
+            return Ok(refused);
+        }
         let from = self.from.max(self.position.saturating_sub(TAIL));
         let mut output = vec![0; (self.position - from) as usize];
         let len = follower.read_at(from, &mut output)?;
@@ -335,65 +360,52 @@ impl Wait<'_> {
         if let Some(line) = splitter.begun() {
             look(line);
         }
-        Ok(found)
+        Ok(found.map(ExpectMatch::WantedAsShown))
     }
 
-    /// Looks for a match in a line whose control sequences were removed.
-    fn match_in_line(&self, text: &[u8], span: Span) -> Option<(ExpectMatch, Matched)> {
-        let in_text = |set: &PatternSet| {
-            let mut scanner = Scanner::new(set, None);
-            let scanned = scanner.scan(text);
-            let hits = if scanned.hits.is_empty() { scanner.finish() } else { scanned.hits };
-            let pattern = *hits.first()?;
-            let located = set.locate(pattern, text, 0..scanned.used);
-            let groups = located.map(|located| located.groups).unwrap_or_default();
-            let captures = groups.into_iter().map(|(name, range)| Capture {
-                name,
-                bytes: range.map(|range| text[range].to_vec()),
-            });
-            let captures = captures.collect();
-            Some(Matched { pattern, start: span.start, end: span.end, captures })
-        };
-        let refused = in_text(self.reject).map(|m| (ExpectMatch::Refused(m.pattern), m));
-        refused.or_else(|| in_text(self.any).map(|m| (ExpectMatch::Wanted(m.pattern), m)))
+    /// Looks for an awaited text in a line whose control sequences were removed.
+    fn match_in_line(&self, text: &[u8], span: Span) -> Option<Matched> {
+        let mut scanner = Scanner::new(self.any, None);
+        let scanned = scanner.scan(text);
+        let hits = if scanned.hits.is_empty() { scanner.finish() } else { scanned.hits };
+        let pattern = *hits.first()?;
+        let located = self.any.locate(pattern, text, 0..scanned.used);
+        let groups = located.map(|located| located.groups).unwrap_or_default();
+        let captures = groups
+            .into_iter()
+            .map(|(name, range)| Capture { name, bytes: range.map(|range| text[range].to_vec()) });
+        let captures = captures.collect();
+        Some(Matched { pattern, start: span.start, end: span.end, captures })
     }
 
-    /// Ends the wait by a match that ends where it has come to.
+    /// Ends the wait by a match.
     fn conclude(
         &self,
         follower: &mut Follower,
         found: ExpectMatch,
     ) -> Result<Matched, ExpectError> {
-        let (set, hit) = match found {
-            ExpectMatch::Wanted(hit) => (self.any, hit),
-            ExpectMatch::Refused(hit) => (self.reject, hit),
+        let located = |set, hit| locate(follower, set, hit, self.from, self.position);
+        let matched = match found {
+            ExpectMatch::Wanted(hit) => located(self.any, hit)?,
+            ExpectMatch::WantedAsShown(matched) => matched,
+            ExpectMatch::Refused(hit) => {
+                let matched = located(self.reject, hit)?;
+                return Err(self.refusal(follower, matched)?);
+            }
+            ExpectMatch::RefusedAsShown(matched) => return Err(self.refusal(follower, matched)?),
         };
-        let matched = locate(follower, set, hit, self.from, self.position)?;
-        self.take(follower, found, matched)
+        follower.seek(matched.end);
+        Ok(matched)
     }
 
-    /// Ends the wait by a match.
-    fn take(
-        &self,
-        follower: &mut Follower,
-        found: ExpectMatch,
-        matched: Matched,
-    ) -> Result<Matched, ExpectError> {
-        match found {
-            ExpectMatch::Wanted(_) => {
-                follower.seek(matched.end);
-                Ok(matched)
-            }
-            ExpectMatch::Refused(hit) => {
-                let start = matched.start.max(matched.end.saturating_sub(QUOTE));
-                Err(ExpectError::Rejected {
-                    awaited: self.any.patterns().to_vec(),
-                    pattern: self.reject.patterns()[hit].clone(),
-                    text: lossy(follower, start, matched.end)?,
-                    matched,
-                })
-            }
-        }
+    fn refusal(&self, follower: &Follower, matched: Matched) -> Result<ExpectError, FollowError> {
+        let start = matched.start.max(matched.end.saturating_sub(QUOTE));
+        Ok(ExpectError::Rejected {
+            awaited: self.any.patterns().to_vec(),
+            pattern: self.reject.patterns()[matched.pattern].clone(),
+            text: lossy(follower, start, matched.end)?,
+            matched,
+        })
     }
 
     fn quote(&self, follower: &Follower) -> Result<String, FollowError> {

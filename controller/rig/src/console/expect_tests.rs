@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use super::super::clock::Stamp;
 use super::super::disk::LogState;
 use super::super::log::{LogPaths, LogWriter};
-use super::super::search::{Capture, find_all};
+use super::super::search::{Capture, find_all, find_shown};
 use super::*;
 
 /// A log that a test writes by hand.
@@ -277,4 +277,68 @@ async fn a_line_is_also_searched_without_its_control_sequences() {
     let matched = expect(&mut fake.follow(), &any, &none, soon()).await.unwrap();
     let digit = Capture { name: None, bytes: Some(b"2".to_vec()) };
     assert_eq!(matched.captures, [digit]);
+}
+
+/// What is rejected is seen at once, as a terminal shows it.
+#[tokio::test(start_paused = true)]
+async fn rejected_text_is_seen_through_control_characters_without_a_pause() {
+    for (printed, pattern, part) in [
+        (&b"start\r\nE\x1b[1m42\x1b[0m sd\r\nend\r\n"[..], "E42", Some((7, 14))),
+        (b"start\r\n\x1b[31mERROR\x1b[0m: sd\r\nend\r\n", "^ERROR", Some((12, 17))),
+        (b"ERX\x08R-42 sd\nend\n", "ERR-42", Some((0, 8))),
+        // Within the line of what is awaited, in front of it.
+        (b"\x1b[31mERR\x1b[0mOR end\n", "^ERROR", Some((5, 14))),
+        (b"end \x1b[31mERR\x1b[0mOR\n", "ERROR", None),
+        (b"E\x1b[1m4end\n2\n", "E42", None),
+        (b"sd: \x1b[31mERROR\x1b[0m\nend\n", "^ERROR", None),
+        (b"E\x1b[1m43\x1b[0m sd\nend\n", "E42", None),
+    ] {
+        for chunk in [1, 7, 100] {
+            let mut fake = Fake::new();
+            let mut follower = fake.follow();
+            printed.chunks(chunk).for_each(|bytes| fake.print(bytes));
+            let began = Instant::now();
+            let outcome = expect(&mut follower, &set(&["end"]), &set(&[pattern]), soon()).await;
+            let rejected = match &outcome {
+                Err(ExpectError::Rejected { matched, .. }) => Some((matched.start, matched.end)),
+                _ => None,
+            };
+            assert_eq!(rejected, part, "{pattern} {outcome:?}");
+            assert_eq!((outcome.is_ok(), began.elapsed()), (part.is_none(), Duration::ZERO));
+        }
+    }
+    // What an earlier wait has consumed is not rejected, but stands in front of the rest.
+    let mut fake = Fake::new();
+    fake.print(b"\x1b[1mE42> \x1b[mERROR\n");
+    let mut follower = fake.follow();
+    follower.seek(9);
+    let outcome = expect(&mut follower, &set(&["R\n"]), &set(&["E42", "^ERR"]), soon()).await;
+    assert!(outcome.is_ok(), "{outcome:?}");
+    // A prompt that a pause ends: its line shows what is rejected.
+    let mut fake = Fake::new();
+    fake.print(b"E\x1b[1m42\x1b[0m> ");
+    let outcome = expect(&mut fake.follow(), &set(&["> $"]), &set(&["E42"]), soon()).await;
+    assert!(matches!(outcome, Err(ExpectError::Rejected { .. })), "{outcome:?}");
+}
+
+#[tokio::test]
+async fn earlier_output_is_searched_as_a_terminal_shows_it() {
+    let mut fake = Fake::new();
+    let line = [b"E\x1b[1m42\n".as_slice(), &b".".repeat(70_000), b"\n"].concat();
+    for _ in 0..5 {
+        fake.print(&line);
+    }
+    fake.print(b"E42\nE\x1b[0m4\x082");
+    let follower = fake.follow();
+    let end = follower.state().len;
+    let set = set(&["^E42$", "E2$"]);
+    let all = find_shown(&follower, &set, 0..end, 100).await.unwrap();
+    let line = line.len() as u64;
+    let ranges: Vec<_> = all.iter().map(|m| (m.pattern, m.start, m.end)).collect();
+    let lines = (0..5).map(|n| (0, n * line, n * line + 7));
+    let last = (1, end - 8, end);
+    assert_eq!(ranges, lines.chain([last]).collect::<Vec<_>>());
+    assert_eq!(find_shown(&follower, &set, 0..end, 2).await.unwrap().len(), 2);
+    assert_eq!(find_shown(&follower, &set, 1..end, 100).await.unwrap().len(), 5);
+    assert_eq!(find_shown(&follower, &set, 0..6, 100).await.unwrap().len(), 0);
 }

@@ -60,7 +60,7 @@ fn recogniser() -> Recogniser {
         let silence = Duration::from_secs(10);
         let limits =
             Limits { flood_bytes: u64::MAX, boot_loop: 9, settle: Duration::ZERO, silence };
-        Recogniser::new(&signatures, None, &limits).unwrap()
+        Recogniser::new(&signatures, &[], None, &limits).unwrap()
     });
     let mut recogniser = FRESH.clone();
     recogniser.expect_boot(0, Duration::ZERO);

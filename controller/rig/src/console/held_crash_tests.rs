@@ -31,7 +31,7 @@ fn recogniser() -> Recogniser {
         let limits =
             Limits { flood_bytes: u64::MAX, boot_loop: 9, settle: Duration::ZERO, silence };
         let banner = jig_model::pattern::Pattern::new("^\\*\\*\\* Booting").unwrap();
-        Recogniser::new(&SIGNATURES, Some(&banner), &limits).unwrap()
+        Recogniser::new(&SIGNATURES, &[], Some(&banner), &limits).unwrap()
     });
     let mut recogniser = FRESH.clone();
     recogniser.expect_boot(0, Duration::ZERO);

@@ -21,7 +21,7 @@ const XOFF: u8 = 0x13;
 const CAN: u8 = 0x18;
 const SUB: u8 = 0x1a;
 /// The control sequence introducer of 8 bits.
-const CSI: u8 = 0x9b;
+pub(super) const CSI: u8 = 0x9b;
 /// What ends a frame of SLIP; no part of UTF-8.
 const SLIP_END: u8 = 0xc0;
 
@@ -245,7 +245,7 @@ fn without_escapes(bytes: &[u8], row_change: u8) -> Cow<'_, [u8]> {
 }
 
 /// Where a control sequence moves the cursor.
-enum CursorMovement {
+pub(super) enum CursorMovement {
     Column,
     /// To a row, if it is named.
     Row(Option<u64>),
@@ -253,7 +253,7 @@ enum CursorMovement {
 
 /// Reads the movement of the cursor that a control sequence stands for. What erases the text in front
 /// of the cursor moves it, too: the text behind belongs to another one.
-fn movement(sequence: &[u8]) -> Option<CursorMovement> {
+pub(super) fn movement(sequence: &[u8]) -> Option<CursorMovement> {
     let Some((parameters, last)) = control_sequence(sequence) else {
         // Index, next line, reverse index, restored cursor, reset.
         let visible = sequence.iter().filter(|b| !is_inner_control(**b));

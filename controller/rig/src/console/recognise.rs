@@ -14,6 +14,7 @@ use super::fault_lines::{FaultLine, FaultLines};
 use super::held_crash::{Excusable, ExcusedCrash, HeldCrashes, Sight};
 use super::recognition::Recognition;
 use super::scan::{PatternSet, PatternSetError, Scanner};
+use super::shown_text::{ShownMatch, ShownSearch};
 
 /// Bytes before a match's end within which its start is looked for. Fault banners are
 /// lines; a longer range is cut at its front.
@@ -26,6 +27,9 @@ const KEPT: usize = WINDOW + QUOTE;
 /// faults for ever must not fill memory or the event stream.
 const TOLD_PER_BOOT: u32 = 16;
 
+/// The signature of output that a plan rejects.
+const REJECTED: &str = "rejected";
+
 /// Recognises failures in the output of one console in one attempt.
 ///
 /// Compiling takes milliseconds; clone a fresh one for each attempt.
@@ -35,6 +39,7 @@ pub struct Recogniser {
     scanner: Scanner,
     signatures: Vec<Signature>,
     lines: FaultLines,
+    rejected: RejectedText,
     /// Signatures of lines, by the indices of `lines`; behind them come the excuses.
     of_lines: Vec<LineSignature>,
     held: HeldCrashes,
@@ -68,6 +73,15 @@ struct Signature {
     matched_to: u64,
 }
 
+/// What a plan rejects, as a terminal shows it.
+#[derive(Debug, Clone)]
+struct RejectedText {
+    shown: ShownSearch,
+    /// Where rejected text ends that stands in the bytes, too.
+    spelled: Vec<u64>,
+    told: u32,
+}
+
 #[derive(Debug, Clone)]
 struct LineSignature {
     name: String,
@@ -77,12 +91,13 @@ struct LineSignature {
 }
 
 impl Recogniser {
-    /// Compiles a profile's signatures.
+    /// Compiles a profile's signatures, and what a plan rejects.
     ///
     /// # Errors
     /// Names the pattern that is too large.
     pub fn new(
         faults: &[FaultSignature],
+        rejected: &[Pattern],
         boot_banner: Option<&Pattern>,
         limits: &Limits,
     ) -> Result<Self, PatternSetError> {
@@ -100,17 +115,23 @@ impl Recogniser {
                 signatures.push(signature(&fault.name, Some(fault.cause)));
             }
         }
+        for pattern in rejected {
+            patterns.push(pattern.clone());
+            signatures.push(signature(REJECTED, Some(Cause::AssertFailed)));
+        }
         if let Some(banner) = boot_banner {
             patterns.push(banner.clone());
             signatures.push(signature("boot-banner", None));
         }
         let set = PatternSet::new(&patterns)?;
         let (lines, of_lines) = of_lines(faults)?;
+        let shown = ShownSearch::new(&PatternSet::new(rejected)?, 0);
         Ok(Self {
             scanner: Scanner::new(&set, None),
             set,
             signatures,
             lines,
+            rejected: RejectedText { shown, spelled: Vec::new(), told: 0 },
             of_lines,
             held: HeldCrashes::default(),
             last_line: (0, Vec::new()),
@@ -147,6 +168,7 @@ impl Recogniser {
             signature.muted = false;
         }
         self.lines.restart(offset);
+        self.rejected.restart(offset);
         self.held = HeldCrashes::default();
         self.last_line = (offset, Vec::new());
         for signature in &mut self.of_lines {
@@ -186,6 +208,8 @@ impl Recogniser {
             self.feed_piece(piece, &mut seen);
             rest = behind;
         }
+        let shown = self.rejected.shown.feed(bytes);
+        self.rejected.tell(shown, &mut seen);
         let mut hits = Vec::new();
         self.lines.feed(bytes, |hit| hits.push(hit));
         self.conclude(hits, seen)
@@ -197,6 +221,7 @@ impl Recogniser {
         for hit in self.scanner.finish() {
             self.hit(hit, self.tail.len(), &mut seen);
         }
+        self.rejected.tell(self.rejected.shown.begun(true), &mut seen);
         let mut hits = Vec::new();
         self.lines.finish(|hit| hits.push(hit));
         let mut found = self.conclude(hits, seen);
@@ -217,6 +242,13 @@ impl Recogniser {
         let mut found = self.conclude(hits, Vec::new());
         found.append(&mut self.give_up_held());
         found
+    }
+
+    /// Says that a boot begins here: the begun line is as long as it gets.
+    pub fn cut_line(&mut self) -> Vec<Recognition> {
+        let mut seen = Vec::new();
+        self.rejected.tell(self.rejected.shown.begun(false), &mut seen);
+        self.conclude(Vec::new(), seen)
     }
 
     fn give_up_held(&mut self) -> Vec<Recognition> {
@@ -376,6 +408,9 @@ impl Recogniser {
                 Cause::BootLoop
             }
         };
+        if signature.name == REJECTED {
+            self.rejected.spelled.push(self.position);
+        }
         let by = signature.name.clone();
         let line = memchr::memrchr(b'\n', &self.tail[..start]).map_or(0, |at| at + 1);
         let quote = line.max(start.saturating_sub(QUOTE / 2));
@@ -388,6 +423,34 @@ impl Recogniser {
             text: String::from_utf8_lossy(range).trim_end().to_owned(),
         };
         seen.push(Sight::Told(found, None));
+    }
+}
+
+impl RejectedText {
+    fn restart(&mut self, offset: u64) {
+        self.shown.restart(offset);
+        self.spelled.clear();
+        self.told = 0;
+    }
+
+    /// Tells of rejected text in lines whose bytes do not spell it.
+    fn tell(&mut self, found: Vec<ShownMatch>, seen: &mut Vec<Sight>) {
+        for ShownMatch { printed, line, row, .. } in found {
+            let known = self.spelled.iter().any(|end| line.start < *end && *end <= line.end);
+            if known || self.told >= TOLD_PER_BOOT {
+                continue;
+            }
+            self.told += 1;
+            let text = row.get(..row.floor_char_boundary(QUOTE)).unwrap_or_default();
+            let recognition = Recognition {
+                cause: Cause::AssertFailed,
+                by: REJECTED.to_owned(),
+                start: printed.start,
+                end: printed.end,
+                text: text.trim_end().to_owned(),
+            };
+            seen.push(Sight::Told(recognition, None));
+        }
     }
 }
 

@@ -36,7 +36,7 @@ fn recogniser() -> Recogniser {
             fault("dump", r"dump[\s\S]*z"),
         ];
         let banner = Pattern::new(r"^\*\*\* Boot").unwrap();
-        Recogniser::new(&faults, Some(&banner), &limits()).unwrap()
+        Recogniser::new(&faults, &[], Some(&banner), &limits()).unwrap()
     });
     let mut recogniser = FRESH.clone();
     recogniser.expect_boot(0, NOW);
@@ -136,4 +136,41 @@ proptest! {
         };
         prop_assert_eq!(all(bytes.len().max(1)), all(size));
     }
+}
+
+#[test]
+fn what_a_plan_rejects_is_seen_as_a_terminal_shows_it() {
+    for (output, start) in [
+        ("ok\n\x1b[31mERR\x1b[0m-42\n", Some(8)),
+        ("ok\nERX\x08R-42 sd\n", Some(3)),
+        ("ok\nERR|\x08-42", Some(3)),
+        ("ok\nERR-42\n", Some(3)),
+        // Told once.
+        ("ok\nERR-42 \x1b[31mERR-42\x1b[0m\n", Some(3)),
+        ("ok\nERR \x1b[0m-42\n", None),
+        ("ERR\x1b[0m\n-42\n", None),
+    ] {
+        let pattern = Pattern::new("ERR-42").unwrap();
+        let fresh = Recogniser::new(&[], &[pattern], None, &limits()).unwrap();
+        for chunk in [1, 4, 100] {
+            let mut recogniser = fresh.clone();
+            recogniser.expect_boot(0, NOW);
+            let mut found = Vec::new();
+            output
+                .as_bytes()
+                .chunks(chunk)
+                .for_each(|b| found.append(&mut recogniser.feed(b, NOW)));
+            found.append(&mut recogniser.finish());
+            let starts: Vec<_> = found.iter().map(|found| found.start).collect();
+            assert_eq!(starts, start.into_iter().collect::<Vec<_>>(), "{output:?}");
+            assert!(found.iter().all(|f| f.cause == Cause::AssertFailed && f.by == REJECTED));
+        }
+    }
+    // A boot cuts the line.
+    let pattern = Pattern::new("ERR-42").unwrap();
+    let mut recogniser = Recogniser::new(&[], &[pattern], None, &limits()).unwrap();
+    assert_eq!(recogniser.feed(b"ERR\x1b[0m-42 s", NOW), []);
+    assert_eq!(recogniser.cut_line().len(), 1);
+    recogniser.expect_boot(12, NOW);
+    assert_eq!(recogniser.feed(b"d\n", NOW), []);
 }

@@ -6,6 +6,8 @@
 //! lost. What stands on the screen then is one state more, in which letters that were printed apart
 //! stand together: `failed: 0`, one column back, `1`.
 //!
+//! Each state knows which bytes have printed it, so that a text in it is found in the log.
+//!
 //! Columns are counted from the start of the line. Rows are known by their number, and for the length
 //! of a line of the log: a dashboard that is drawn again has no line ends.
 
@@ -38,61 +40,103 @@ pub(super) fn overprinted(bytes: &[u8]) -> Option<String> {
     let spelled = in_seven_bits(bytes);
     let bytes = spelled.as_deref().unwrap_or(bytes);
     memchr::memchr2(0x1b, 0x08, bytes)?;
-    let mut screen = ScreenRows::default();
-    let mut rest = bytes;
-    while let Some(at) = memchr::memchr2(0x1b, 0x08, rest) {
-        let (text, control) = rest.split_at(at);
-        screen.print(text);
-        let len = if control[0] == 0x1b { sequence_len(control).min(control.len()) } else { 1 };
-        let (sequence, behind) = control.split_at(len.max(1));
-        screen.obey(sequence);
-        rest = behind;
-    }
-    screen.print(rest);
-    screen.leave();
-    screen.lost.then_some(screen.shown)
+    let screen = ScreenRows::of(bytes);
+    let rows = screen.shown.iter().flat_map(|row| [row.text.as_str(), "\n"]);
+    screen.lost.then(|| rows.collect())
+}
+
+/// Returns all states of the rows that a line has shown.
+pub(super) fn rows_of(bytes: &[u8]) -> Vec<RowState> {
+    ScreenRows::of(bytes).shown
+}
+
+/// What stood in a row, or the part of it around the cursor.
+#[derive(Debug, Default)]
+pub(super) struct RowState {
+    pub(super) text: String,
+    /// Which byte of the line each byte of the text was printed by.
+    pub(super) printed_by: Vec<usize>,
+    /// Whether the text begins and ends with the row.
+    pub(super) begins: bool,
+    pub(super) ends: bool,
+}
+
+/// A column of a row.
+#[derive(Debug, Clone, Copy)]
+struct Cell {
+    c: char,
+    /// Index of its byte in the line.
+    at: usize,
 }
 
 #[derive(Debug, Default)]
 struct ScreenRows {
-    cells: Vec<char>,
+    cells: Vec<Cell>,
     cursor: usize,
     /// Up to where the row is copied, since the cursor was moved.
     copied_to: usize,
     /// The row, if it is known, and the others.
     row: Option<usize>,
-    others: HashMap<usize, Vec<char>>,
+    others: HashMap<usize, Vec<Cell>>,
     saved: Option<(Option<usize>, usize)>,
     recent: VecDeque<String>,
     /// Whether any text was lost.
     lost: bool,
-    shown: String,
+    shown: Vec<RowState>,
 }
 
 impl ScreenRows {
-    fn print(&mut self, text: &[u8]) {
-        for c in String::from_utf8_lossy(text).chars() {
-            match c {
-                '\t' => self.go_to((self.cursor / 8 + 1) * 8),
-                c if c.is_control() => {}
-                c => self.put(c),
+    fn of(line: &[u8]) -> Self {
+        let mut screen = Self::default();
+        let mut from = 0;
+        while let Some(len) = memchr::memchr2(0x1b, 0x08, &line[from..]) {
+            let at = from + len;
+            screen.print(&line[from..at], from);
+            let control = &line[at..];
+            let len = if control[0] == 0x1b { sequence_len(control).min(control.len()) } else { 1 };
+            from = at + len.max(1);
+            screen.obey(&line[at..from]);
+        }
+        screen.print(&line[from..], from);
+        screen.leave();
+        screen
+    }
+
+    /// Prints text that begins at an index of the line.
+    fn print(&mut self, text: &[u8], mut at: usize) {
+        for chunk in text.utf8_chunks() {
+            let valid = chunk.valid();
+            valid.char_indices().for_each(|(index, c)| self.print_char(Cell { c, at: at + index }));
+            at += valid.len();
+            if !chunk.invalid().is_empty() {
+                self.put(Cell { c: char::REPLACEMENT_CHARACTER, at });
+                at += chunk.invalid().len();
             }
         }
     }
 
-    fn put(&mut self, c: char) {
+    fn print_char(&mut self, cell: Cell) {
+        match cell.c {
+            '\t' => self.go_to((self.cursor / 8 + 1) * 8),
+            '\u{b}' | '\u{c}' => self.go_to_row(self.row.map(|row| row + 1), self.cursor),
+            c if c.is_control() => {}
+            _ => self.put(cell),
+        }
+    }
+
+    fn put(&mut self, cell: Cell) {
         if self.cursor >= COLUMNS {
             return;
         }
         if let Some(&old) = self.cells.get(self.cursor) {
-            if old != c {
+            if old.c != cell.c {
                 self.keep(self.cursor..self.cursor + 1);
-                self.cells[self.cursor] = c;
+                self.cells[self.cursor] = cell;
             }
         } else {
             let end = self.cursor.min(self.cells.len() + LEAP);
-            self.cells.resize(end, EMPTY);
-            self.cells.push(c);
+            self.cells.resize(end, Cell { c: EMPTY, ..cell });
+            self.cells.push(cell);
             self.cursor = end;
         }
         self.cursor += 1;
@@ -101,7 +145,7 @@ impl ScreenRows {
     /// Copies the row, unless nothing that is seen stands in a range that is about to be lost, or it is
     /// copied.
     fn keep(&mut self, range: std::ops::Range<usize>) {
-        let ink = |c: &char| !matches!(*c, ' ' | EMPTY | '_');
+        let ink = |cell: &Cell| !matches!(cell.c, ' ' | EMPTY | '_');
         let end = range.end.min(self.cells.len());
         let Some(lost) = self.cells.get(range.start..end) else { return };
         if !lost.iter().any(ink) || end <= self.copied_to {
@@ -110,13 +154,13 @@ impl ScreenRows {
         self.lost = true;
         let from = range.start.saturating_sub(AROUND);
         self.copied_to = (end + AROUND).min(self.cells.len());
-        let state = text_of(&self.cells[from..self.copied_to]);
-        if self.recent.contains(&state) {
+        let mut state = state_of(&self.cells[from..self.copied_to]);
+        if self.recent.contains(&state.text) {
             return;
         }
-        self.shown.push_str(&state);
-        self.shown.push('\n');
-        self.recent.push_back(state);
+        (state.begins, state.ends) = (from == 0, self.copied_to == self.cells.len());
+        self.recent.push_back(state.text.clone());
+        self.shown.push(state);
         if self.recent.len() > RECENT {
             self.recent.pop_front();
         }
@@ -132,16 +176,15 @@ impl ScreenRows {
         if end == self.cells.len() {
             self.cells.truncate(range.start);
         } else if let Some(cells) = self.cells.get_mut(range.start..end) {
-            cells.fill(EMPTY);
+            cells.iter_mut().for_each(|cell| cell.c = EMPTY);
         }
     }
 
     /// Shows the row as it stands.
     fn leave(&mut self) {
-        let state = text_of(&self.cells);
-        if !(state.is_empty() || self.recent.contains(&state)) {
-            self.shown.push_str(&state);
-            self.shown.push('\n');
+        let state = state_of(&self.cells);
+        if !(state.text.is_empty() || self.recent.contains(&state.text)) {
+            self.shown.push(RowState { begins: true, ends: true, ..state });
         }
     }
 
@@ -214,7 +257,8 @@ impl ScreenRows {
                 self.cells.drain(gone);
             }
             b'@' if self.cursor < end => {
-                let blanks = std::iter::repeat_n(' ', count.min(LEAP));
+                let blank = Cell { c: ' ', ..self.cells[self.cursor] };
+                let blanks = std::iter::repeat_n(blank, count.min(LEAP));
                 self.cells.splice(self.cursor..self.cursor, blanks);
             }
             _ => {}
@@ -233,17 +277,21 @@ impl ScreenRows {
 }
 
 /// Returns the text of a row, with one blank where columns have none.
-fn text_of(cells: &[char]) -> String {
+fn state_of(cells: &[Cell]) -> RowState {
     let mut text = String::with_capacity(cells.len());
-    for &c in cells {
-        match c {
-            EMPTY if text.is_empty() || text.ends_with(' ') => {}
-            EMPTY => text.push(' '),
-            c => text.push(c),
-        }
+    let mut printed_by = Vec::with_capacity(cells.len());
+    for &Cell { c, at } in cells {
+        let c = match c {
+            EMPTY if text.is_empty() || text.ends_with(' ') => continue,
+            EMPTY => ' ',
+            c => c,
+        };
+        text.push(c);
+        printed_by.extend(at..at + c.len_utf8());
     }
     text.truncate(text.trim_end().len());
-    text
+    printed_by.truncate(text.len());
+    RowState { text, printed_by, ..RowState::default() }
 }
 
 #[cfg(test)]

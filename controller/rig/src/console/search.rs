@@ -4,11 +4,14 @@ use std::ops::Range;
 
 use super::follow::{FollowError, Follower};
 use super::scan::{PatternSet, Scanner};
+use super::shown_text::{ShownMatch, ShownSearch};
 
 /// Bytes before a match's end within which its start and groups are looked for.
 const WINDOW: u64 = 64 << 10;
 /// Bytes read at once.
 const STRIDE: u64 = 64 << 10;
+/// Most bytes of a begun line that are read again: longer than a row of a terminal.
+const HEAD: u64 = 4 << 10;
 
 /// A capture group of a match.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +33,12 @@ pub struct Matched {
     pub end: u64,
     /// Groups from 1 on; empty where the match is longer than 64 KiB.
     pub captures: Vec<Capture>,
+}
+
+impl From<ShownMatch> for Matched {
+    fn from(ShownMatch { pattern, printed, .. }: ShownMatch) -> Self {
+        Self { pattern, start: printed.start, end: printed.end, captures: Vec::new() }
+    }
 }
 
 /// Finds the matches of any of the patterns within a range of the log, each behind the
@@ -78,6 +87,52 @@ pub async fn find_all(
         }
         tokio::task::yield_now().await;
     }
+}
+
+/// Finds what a terminal shows of a range of the log that its bytes need not spell: text with control
+/// sequences within it, or written over. Returns at most `limit` matches, each by the bytes that printed it.
+///
+/// The end of the range counts as the end of the text. Yields to other tasks; does not use the cursor of
+/// the follower.
+///
+/// # Errors
+/// Fails where the log cannot be read.
+pub async fn find_shown(
+    follower: &Follower,
+    set: &PatternSet,
+    range: Range<u64>,
+    limit: usize,
+) -> Result<Vec<Matched>, FollowError> {
+    let mut position = range.start.max(follower.floor());
+    let mut search = shown_behind(follower, set, position)?;
+    let mut found = Vec::new();
+    let mut buf = vec![0; STRIDE as usize];
+    loop {
+        let room = range.end.saturating_sub(position).min(STRIDE) as usize;
+        let len = follower.read_at(position, &mut buf[..room])?;
+        let shown = if len == 0 { search.begun(true) } else { search.feed(&buf[..len]) };
+        found.extend(shown.into_iter().map(Matched::from));
+        if len == 0 || found.len() >= limit {
+            found.truncate(limit);
+            return Ok(found);
+        }
+        position += len as u64;
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Begins a search of what a terminal shows behind an offset, which may stand within a line.
+pub(super) fn shown_behind(
+    follower: &Follower,
+    set: &PatternSet,
+    from: u64,
+) -> Result<ShownSearch, FollowError> {
+    let start = from.saturating_sub(HEAD).max(follower.floor()).min(from);
+    let mut head = vec![0; (from - start) as usize];
+    let len = follower.read_at(start, &mut head)?;
+    let line = memchr::memrchr2(b'\n', b'\r', &head[..len]).map(|end| end + 1);
+    let whole = line.is_some() || start == follower.floor();
+    Ok(ShownSearch::behind(set, &head[line.unwrap_or_default()..len], whole, from))
 }
 
 /// Finds start and groups of a match that ends at `end` and begins at `from` or later.

@@ -2,6 +2,7 @@
 
 use std::collections::btree_map::Entry;
 use std::future::pending;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,7 +22,8 @@ use crate::attempt::facts::Observed;
 use crate::console::lines::MAX_LINE;
 use crate::console::spelled_parts;
 use crate::console::{
-    ExpectError, FaultReasons, Follower, Matched, PatternSet, REASON_LINES, expect, find_all,
+    ExpectError, FaultReasons, FollowError, Follower, Matched, PatternSet, REASON_LINES, expect,
+    find_all, find_shown,
 };
 use crate::judge::{ByteRange, Incident, IncidentKind};
 use crate::workflow::ActionFailure;
@@ -232,17 +234,12 @@ impl Actions<'_> {
             Assertion::AtLeast(n) => n as usize,
             Assertion::Absent => 1,
         };
-        let (mut found, mut from) = (Vec::new(), start);
-        while found.len() < limit && from < end {
-            let next = find_all(&reader, &set, from..end, limit).await.map_err(storage)?;
-            let last = next.last().filter(|_| next.len() >= limit);
-            from = last.map_or(end, |last| last.end.max(from + 1));
-            for matched in next {
-                if !self.is_echo(&console, &matched).await {
-                    found.push(matched);
-                }
-            }
+        let searched = (&reader, &set, start..end);
+        let mut found = self.printed(&console, searched.clone(), limit, false).await;
+        if assertion == Assertion::Absent && matches!(&found, Ok(found) if found.is_empty()) {
+            found = self.printed(&console, searched, limit, true).await;
         }
+        let found = found.map_err(storage)?;
         let file = line.file.clone();
         match assertion {
             Assertion::Absent => match found.first() {
@@ -266,6 +263,32 @@ impl Actions<'_> {
                 Err(ActionFailure { cause: Cause::AssertFailed, detail, evidence })
             }
         }
+    }
+
+    /// Finds up to `limit` matches in a range of the log that are no echo: in its bytes, or in what a
+    /// terminal shows of them.
+    async fn printed(
+        &mut self,
+        console: &ConsoleName,
+        (reader, set, range): (&Follower, &PatternSet, Range<u64>),
+        limit: usize,
+        as_shown: bool,
+    ) -> Result<Vec<Matched>, FollowError> {
+        let (mut found, mut from) = (Vec::new(), range.start);
+        while found.len() < limit && from < range.end {
+            let next = match as_shown {
+                true => find_shown(reader, set, from..range.end, limit).await?,
+                false => find_all(reader, set, from..range.end, limit).await?,
+            };
+            let last = next.last().filter(|_| next.len() >= limit);
+            from = last.map_or(range.end, |last| last.end.max(from + 1));
+            for matched in next {
+                if !self.is_echo(console, &matched).await {
+                    found.push(matched);
+                }
+            }
+        }
+        Ok(found)
     }
 
     /// Waits on where a crash would end the wait, since its text may be what is awaited. Returns the

@@ -48,6 +48,29 @@ async fn assertions_look_at_the_whole_boot() {
     }
 }
 
+/// No pause separates the text from the end.
+#[tokio::test(start_paused = true)]
+async fn unwanted_text_is_looked_for_as_a_terminal_shows_it() {
+    for (output, pattern, unwanted) in [
+        ("warn: over\x1b[0mrun of fifo\r\n", "overrun", true),
+        ("\x1b[31mERROR\x1b[0m: sd\r\n", "^ERROR", true),
+        ("E\x1b[1m42\x1b[0m sd\r\n", "E42", true),
+        ("ERX\x08R-42 sd\r\n", "ERR-42", true),
+        ("warn: over\x1b[0m run of fifo\r\n", "overrun", false),
+        ("sd: \x1b[31mERROR\x1b[0m\r\n", "^ERROR", false),
+        ("E\x1b[1m\r\n42\r\n", "E42", false),
+    ] {
+        let expect = format!("{{ expect = ['^end'], reject = ['{pattern}'] }}");
+        let assert = format!("{{ expect = ['^end'] }}, {{ assert = '{pattern}', absent = true }}");
+        for actions in [expect, assert] {
+            let bench = Bench::new(vec![vec![print(&format!("{output}end\r\n"))]]);
+            let text = plan(&format!("{{ power = 'cycle' }}, {actions}"));
+            let found = bench.cause(&text).await == Cause::AssertFailed;
+            assert_eq!(found, unwanted, "{output:?} {actions}");
+        }
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn input_reaches_the_target() {
     let bench = Bench::new(vec![vec![print("> "), Beat::Input(3), print("done\n")]]);
@@ -105,6 +128,13 @@ async fn a_text_in_an_echo_is_neither_rejected_nor_counted() {
     ] {
         let bench = Bench::new(vec![answer(output)]);
         assert_eq!(bench.verdict(&plan(actions)).await, verdict, "{actions} {output:.20}");
+        // A prompt in colour changes nothing, nor does an echo in colour.
+        for echo in ["\x1b[1mrun errors\x1b[m\r\n", "run er\x1b[1mrors\x1b[m\r\n"] {
+            let answer =
+                vec![print("\x1b[32m> \x1b[m"), Beat::Input(10), print(echo), print(output)];
+            let found = Bench::new(vec![answer]).verdict(&plan(actions)).await;
+            assert!(found == verdict || *actions == later, "{actions} {echo:?} {output:.20}");
+        }
     }
 }
 

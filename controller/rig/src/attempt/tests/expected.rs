@@ -157,14 +157,37 @@ async fn rejected_output_fails_on_every_console_until_the_end() {
         // As a terminal shows it.
         (0, vec![print("ERR\x1b[31m7\x1b[0m\n"), print(GREEN)]),
         (1, vec![print(GREEN), SOON, Beat::Print(1, b"E\x1b[1mRR7".to_vec())]),
+        (0, vec![print("ERX\x08R7\n"), print(GREEN)]),
     ] {
         let bench = Bench { controls: true, ..Bench::new(vec![beats]) };
         let end = bench.perform(&text).await.unwrap();
         assert_eq!(end.verdict.cause, Cause::AssertFailed, "{console}");
-        assert!(end.verdict.summary.contains("ERR7"), "{}", end.verdict.summary);
+        let printed = end.verdict.summary.replace(r"X\x08", "");
+        assert!(printed.contains("ERR7"), "{printed}");
     }
-    let bench = Bench::new(vec![vec![print("ERR\n"), print(GREEN)]]);
-    assert_eq!(bench.cause(&text).await, Cause::Passed);
+    for output in ["ERR\n", "ERR \x1b[31m7\x1b[0m\n", "ERRX\x08 7\n"] {
+        let bench = Bench::new(vec![vec![print(output), print(GREEN)]]);
+        assert_eq!(bench.cause(&text).await, Cause::Passed, "{output:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn rejected_output_ends_a_wait_as_a_terminal_shows_it() {
+    let text = plan("{ power = 'cycle' }, { expect = ['end'], timeout = '5s' }");
+    let text = format!("reject = ['^ERR[0-9]+']\n{text}");
+    for (output, at_once, cause) in [
+        ("\x1b[31mERR7\x1b[0m: sd\n", true, Cause::AssertFailed),
+        ("ERX\x08R7 sd\n", true, Cause::AssertFailed),
+        // The line may go on.
+        ("\x1b[31mERR7\x1b[0m: sd", false, Cause::AssertFailed),
+        ("sd: \x1b[31mERR7\x1b[0m\n", false, Cause::ExpectMissed),
+    ] {
+        let bench = Bench::new(vec![vec![print(output), Beat::Drain]]);
+        let began = tokio::time::Instant::now();
+        assert_eq!(bench.cause(&text).await, cause, "{output:?}");
+        let time = began.elapsed();
+        assert_eq!(time < std::time::Duration::from_secs(5), at_once, "{output:?} {time:?}");
+    }
 }
 
 const RESULTS: &str = "{ power = 'cycle' }, { wait_for_results = true }";
