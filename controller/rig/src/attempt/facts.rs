@@ -11,7 +11,7 @@ use jig_model::result::TestReport;
 use jig_model::{Cause, ConsoleName, Note};
 
 use super::expected_resets::ExpectedResets;
-use crate::console::{can_mean_crash, names_failure, tells_failure, tells_unexpected};
+use crate::console::{means_crash, names_failure, tells_failure, tells_unexpected};
 use crate::judge::{ByteRange, ExpectedCrash, Incident, IncidentKind, Listened, Standstill};
 
 /// A boot that the plan started: where its output begins on each console.
@@ -199,20 +199,19 @@ impl BoardFacts {
     }
 
     /// Tells whether an incident is the crash that a text, which the plan expected, shows. What the
-    /// pattern spells out of its line has to be able to mean the crash. A line that says that the run has
+    /// pattern spells out of its line has to mean the crash. A line that says that the run has
     /// failed is none, unless the pattern spells out that it has: `tohost` is a neutral word in
     /// `*** FAILED *** (tohost = 3)`.
     fn expects(&self, incident: &Incident, text: &ByteRange) -> bool {
         let range = &incident.range;
-        let within = |part: &&ByteRange| {
+        let within = |part: &&ByteRange, range: &ByteRange| {
             part.file == range.file && part.start < range.end && range.start < part.end
         };
-        let mut spelled = self.spelled.iter().filter(within).peekable();
+        let mut spelled = self.spelled.iter().filter(|part| within(part, text));
         is_crash_in(incident, text)
-            && match (says_run_failed(&range.text), spelled.peek()) {
-                (true, _) => spelled.any(|part| names_failure(&part.text)),
-                (false, None) => true,
-                (false, Some(_)) => spelled.any(|part| means_crash(&range.text, &part.text)),
+            && match says_run_failed(&range.text) {
+                true => spelled.any(|part| within(&part, range) && names_failure(&part.text)),
+                false => spelled.any(|part| means_crash(&part.text)),
             }
     }
 
@@ -356,12 +355,6 @@ fn says_run_failed(headline: &str) -> bool {
     tells_failure(headline) && !headline.contains("panicked at ")
 }
 
-/// Tells whether a part of a crash's line can mean the crash.
-fn means_crash(line: &str, part: &str) -> bool {
-    let (before, behind) = line.split_once(part).unwrap_or(("", ""));
-    can_mean_crash(before, part, behind)
-}
-
 /// Tells whether an incident is a crash that a console shows within a text.
 fn is_crash_in(incident: &Incident, text: &ByteRange) -> bool {
     let Incident { kind, range } = incident;
@@ -427,14 +420,19 @@ mod tests {
         for (line, spelled, left) in [
             ("*** FAILED *** (tohost = 3)", (16, 22, "tohost"), 1),
             ("*** FAILED *** (tohost = 3)", (4, 10, "FAILED"), 0),
-            ("*** RIOT kernel panic:", (4, 15, "RIOT kernel"), 0),
-            ("panicked at src/main.rs:9:5: index out of bounds", (29, 34, "index"), 0),
+            ("*** RIOT kernel panic:", (4, 15, "RIOT kernel"), 1),
+            ("*** RIOT kernel panic:", (16, 22, "panic:"), 0),
+            ("panicked at src/main.rs:9:5: index out of bounds", (29, 34, "index"), 1),
+            ("panicked at src/main.rs:9:5: index out of bounds", (35, 48, "out of bounds"), 0),
+            ("hard fault on thread: app_main", (22, 30, "app_main"), 1),
+            ("hard fault on thread: app_main", (0, 10, "hard fault"), 0),
             ("ASSERTION FAIL [device_is_ready(dev)] @ main.c:31", (26, 31, "ready"), 1),
-            ("ASSERTION FAIL [device_is_ready(dev)] @ main.c:31", (16, 25, "device_is"), 0),
+            ("ASSERTION FAIL [device_is_ready(dev)] @ main.c:31", (16, 25, "device_is"), 1),
             ("ASSERTION FAIL [device_is_ready(dev)] @ main.c:31", (0, 14, "ASSERTION FAIL"), 0),
             ("panicked at src/net.rs:17:5: no link up", (32, 39, "link up"), 1),
             ("Kernel panic - not syncing: VFS: Unable to mount root fs", (43, 53, "mount root"), 1),
-            ("Kernel panic - not syncing: VFS: Unable to mount root fs", (28, 31, "VFS"), 0),
+            ("Kernel panic - not syncing: VFS: Unable to mount root fs", (28, 31, "VFS"), 1),
+            ("Kernel panic - not syncing: VFS: Unable to mount root fs", (15, 26, "not syncing"), 0),
         ] {
             let (start, end, word) = spelled;
             let kind = IncidentKind::Recognised(Cause::GuestPanic);

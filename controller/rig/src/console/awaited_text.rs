@@ -21,6 +21,7 @@
 
 use super::failed_result::{counts_failure, names_failure};
 use super::suspicion::is_suspicious;
+use super::trouble::tells_trouble;
 use super::words::{Word, is_zero, listed, number, words};
 
 /// Why an awaited text proves nothing.
@@ -88,6 +89,11 @@ const RESTRICTIONS: &str = "\
 
 /// Words that take a good verdict back where nothing but a reason stands behind them.
 const FAILED: &str = "failed failure timeout aborted crashed";
+
+/// Words by which a crash ends, beside those of trouble.
+const CRASH_ENDS: &str = "\
+    halt halted halting reset resetting reboot rebooting restart restarting stopped dead hang syncing \
+    bounds overflow overflowed underflow interrupt trap dump registers exited signal";
 
 /// Words that name what was to be and is not.
 const WANTED: &str = "expected expects expect expecting wanted want";
@@ -186,13 +192,13 @@ pub(crate) fn awaited_doubt(
     failing.then_some(AwaitedDoubt::FailingValue)
 }
 
-/// Tells whether a text, which stands in the line of a crash and which its pattern spells out, can mean
-/// that crash: a good verdict in a failed condition (`ASSERTION FAIL [device_is_|ready|(dev)]`) does not,
-/// and neither does what the words around it deny (`Unable to |mount root|`).
-pub(crate) fn can_mean_crash(before: &str, text: &str, behind: &str) -> bool {
-    let good = || words(text).iter().any(is_good);
-    let denied = || awaited_doubt(before, text, behind, (false, false)).is_some();
-    names_failure(text) || is_suspicious(text) || !good() && !denied()
+/// Tells whether a text, which stands in the line of a crash and which its pattern spells out, means that
+/// crash: by a word of a crash, of trouble or of an end. A name within the line does not
+/// (`hard fault on thread: |app_main|`), and neither does a condition (`[device_is_|ready|(dev)]`) or what
+/// a message is about (`Unable to |mount root|`).
+pub(crate) fn means_crash(text: &str) -> bool {
+    let told = || names_failure(text) || is_suspicious(text) || tells_trouble(text);
+    told() || words(text).iter().any(|word| listed(CRASH_ENDS, &word.text))
 }
 
 /// Lists phrases that commas separate.

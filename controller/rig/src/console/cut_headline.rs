@@ -161,10 +161,24 @@ pub(crate) fn is_cut_headline(line: &str) -> bool {
     let texts = std::iter::successors(Some(line), |text| without_context(text, false));
     let mut texts = texts.take(1 + MAX_PREFIXES);
     texts.any(|text| {
+        let text = behind_tag(text).unwrap_or(text);
         let words = text.trim_start_matches(|c: char| !c.is_ascii_alphabetic());
         let marked = MARKS.iter().any(|mark| text.trim_ascii_start().starts_with(mark));
         begins_headline(words) || marked && is_first_word(words)
     })
+}
+
+/// Returns the marked headline behind the tag of a core or a task: `[core1] *** HardF`.
+fn behind_tag(text: &str) -> Option<&str> {
+    let body = text.trim_ascii_start();
+    let close = match body.bytes().next()? {
+        b'[' => ']',
+        b'<' => '>',
+        b'(' => ')',
+        _ => return None,
+    };
+    let rest = body.split_once(close)?.1.trim_ascii_start();
+    MARKS.iter().any(|mark| rest.starts_with(mark)).then_some(rest)
 }
 
 /// Tells whether a text is the first word of a headline, which other lines begin with, too.

@@ -70,7 +70,7 @@ mod words;
 mod yaml_results;
 
 pub use awaited_text::AwaitedDoubt;
-pub(crate) use awaited_text::{awaited_doubt, can_mean_crash};
+pub(crate) use awaited_text::{awaited_doubt, means_crash};
 pub(crate) use boot_banner::{BannerStage, FoundBanner, boot_banner, find_banner};
 pub(crate) use candidate_lines::candidate;
 pub use capture::{Console, Syncing};

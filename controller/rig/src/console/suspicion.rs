@@ -453,7 +453,12 @@ fn crashes(words: &[Word<'_>], at: usize) -> bool {
                     && last.is_some_and(|last| listed(CRASH, &last.to_ascii_lowercase()))
             })
     };
-    (pair && !is_harmless_pair(words, at) || bug || listed(CRASH, word) || compound())
+    // `solo5_abort() called`
+    let called = || {
+        let name = word.rsplit('_').next().is_some_and(|last| listed("abort panic oops", last));
+        name && words.get(at + 1).is_some_and(|next| next.text == "called")
+    };
+    (pair && !is_harmless_pair(words, at) || bug || listed(CRASH, word) || compound() || called())
         && !denied(words, at)
         // `out of reset`, `divide by two`: only some are crashes.
         && (word != "out" || words.get(at + 2).is_some_and(|w| w.text == "memory"))
