@@ -432,7 +432,11 @@ mod tests {
             ("panicked at src/net.rs:17:5: no link up", (32, 39, "link up"), 1),
             ("Kernel panic - not syncing: VFS: Unable to mount root fs", (43, 53, "mount root"), 1),
             ("Kernel panic - not syncing: VFS: Unable to mount root fs", (28, 31, "VFS"), 1),
-            ("Kernel panic - not syncing: VFS: Unable to mount root fs", (15, 26, "not syncing"), 0),
+            (
+                "Kernel panic - not syncing: VFS: Unable to mount root fs",
+                (15, 26, "not syncing"),
+                0,
+            ),
         ] {
             let (start, end, word) = spelled;
             let kind = IncidentKind::Recognised(Cause::GuestPanic);

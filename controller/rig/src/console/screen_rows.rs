@@ -12,6 +12,7 @@
 //! of a line of the log: a dashboard that is drawn again has no line ends.
 
 use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
 
 use super::lines::{control_sequence, in_seven_bits, sequence_len};
 
@@ -24,6 +25,9 @@ const COLUMNS: usize = 1 << 20;
 
 /// Farthest column to which a movement leads over columns without text.
 const LEAP: usize = 512;
+
+/// Longest row whose characters are shifted.
+const SHIFTED: usize = 4 << 10;
 
 /// Most rows that are remembered.
 const ROWS: usize = 64;
@@ -75,6 +79,8 @@ struct ScreenRows {
     cursor: usize,
     /// Up to where the row is copied, since the cursor was moved.
     copied_to: usize,
+    /// The columns of the row that were changed since it was shown.
+    changed: Range<usize>,
     /// The row, if it is known, and the others.
     row: Option<usize>,
     others: HashMap<usize, Vec<Cell>>,
@@ -98,7 +104,7 @@ impl ScreenRows {
             screen.obey(&line[at..from]);
         }
         screen.print(&line[from..], from);
-        screen.leave();
+        screen.show();
         screen
     }
 
@@ -132,19 +138,21 @@ impl ScreenRows {
             if old.c != cell.c {
                 self.keep(self.cursor..self.cursor + 1);
                 self.cells[self.cursor] = cell;
+                self.change(self.cursor);
             }
         } else {
             let end = self.cursor.min(self.cells.len() + LEAP);
             self.cells.resize(end, Cell { c: EMPTY, ..cell });
             self.cells.push(cell);
             self.cursor = end;
+            self.change(end);
         }
         self.cursor += 1;
     }
 
     /// Copies the row, unless nothing that is seen stands in a range that is about to be lost, or it is
     /// copied.
-    fn keep(&mut self, range: std::ops::Range<usize>) {
+    fn keep(&mut self, range: Range<usize>) {
         let ink = |cell: &Cell| !matches!(cell.c, ' ' | EMPTY | '_');
         let end = range.end.min(self.cells.len());
         let Some(lost) = self.cells.get(range.start..end) else { return };
@@ -152,13 +160,11 @@ impl ScreenRows {
             return;
         }
         self.lost = true;
-        let from = range.start.saturating_sub(AROUND);
         self.copied_to = (end + AROUND).min(self.cells.len());
-        let mut state = state_of(&self.cells[from..self.copied_to]);
+        let state = self.state_around(range.start..end);
         if self.recent.contains(&state.text) {
             return;
         }
-        (state.begins, state.ends) = (from == 0, self.copied_to == self.cells.len());
         self.recent.push_back(state.text.clone());
         self.shown.push(state);
         if self.recent.len() > RECENT {
@@ -166,11 +172,30 @@ impl ScreenRows {
         }
     }
 
-    fn go_to(&mut self, column: usize) {
-        (self.cursor, self.copied_to) = (column.min(COLUMNS), 0);
+    fn state_around(&self, range: Range<usize>) -> RowState {
+        let to = (range.end + AROUND).min(self.cells.len());
+        let from = range.start.saturating_sub(AROUND).min(to);
+        let ends = to == self.cells.len();
+        RowState { begins: from == 0, ends, ..state_of(&self.cells[from..to]) }
     }
 
-    fn erase(&mut self, range: std::ops::Range<usize>) {
+    /// Notes that a column has another character.
+    fn change(&mut self, column: usize) {
+        self.changed = match self.changed.is_empty() {
+            true => column..column + 1,
+            false => self.changed.start.min(column)..self.changed.end.max(column + 1),
+        };
+    }
+
+    fn go_to(&mut self, column: usize) {
+        (self.cursor, self.copied_to) = (column.min(COLUMNS), 0);
+        let near = self.changed.start.saturating_sub(AROUND)..=self.changed.end + AROUND;
+        if !near.contains(&self.cursor) {
+            self.show();
+        }
+    }
+
+    fn erase(&mut self, range: Range<usize>) {
         let end = range.end.min(self.cells.len());
         self.keep(range.start..end);
         if end == self.cells.len() {
@@ -178,19 +203,24 @@ impl ScreenRows {
         } else if let Some(cells) = self.cells.get_mut(range.start..end) {
             cells.iter_mut().for_each(|cell| cell.c = EMPTY);
         }
+        self.change(range.start);
     }
 
-    /// Shows the row as it stands.
-    fn leave(&mut self) {
-        let state = state_of(&self.cells);
+    /// Shows what is new in the row.
+    fn show(&mut self) {
+        let changed = std::mem::take(&mut self.changed);
+        if changed.is_empty() {
+            return;
+        }
+        let state = self.state_around(changed);
         if !(state.text.is_empty() || self.recent.contains(&state.text)) {
-            self.shown.push(RowState { begins: true, ends: true, ..state });
+            self.shown.push(state);
         }
     }
 
     fn go_to_row(&mut self, row: Option<usize>, column: usize) {
         if row.is_none() || row != self.row {
-            self.leave();
+            self.show();
             let cells = std::mem::take(&mut self.cells);
             if let Some(left) = self.row.filter(|_| self.others.len() < ROWS) {
                 self.others.insert(left, cells);
@@ -251,15 +281,17 @@ impl ScreenRows {
                 _ => self.erase(0..end),
             },
             b'X' => self.erase(self.cursor.min(end)..(self.cursor + count).min(end)),
-            b'P' if self.cursor < end => {
+            b'P' if self.cursor < end && end <= SHIFTED => {
                 let gone = self.cursor..(self.cursor + count).min(end);
                 self.keep(gone.clone());
+                self.change(gone.start);
                 self.cells.drain(gone);
             }
-            b'@' if self.cursor < end => {
+            b'@' if self.cursor < end && end <= SHIFTED => {
                 let blank = Cell { c: ' ', ..self.cells[self.cursor] };
                 let blanks = std::iter::repeat_n(blank, count.min(LEAP));
                 self.cells.splice(self.cursor..self.cursor, blanks);
+                self.change(self.cursor);
             }
             _ => {}
         }
@@ -346,5 +378,10 @@ mod tests {
         assert!(overprinted(line.as_bytes()).unwrap().len() < 300_000);
         let line = "0\x1b[99999999C1".repeat(1000);
         assert_eq!(overprinted(line.as_bytes()), None);
+        // One row that is left and entered again, with another character each time.
+        let turns = (0..1000).map(|n| format!("\x1b[1;{}Hy\x1b[2;1H", n * 90 + 1));
+        let line = ["\x1b[1;1H".to_owned(), "x".repeat(100_000)].into_iter().chain(turns);
+        let line: String = line.collect();
+        assert!(overprinted(line.as_bytes()).unwrap().len() < 1_000_000);
     }
 }
