@@ -16,6 +16,9 @@ use crate::console::{
     AwaitedDoubt, PatternSet, awaited_doubt, names_failure, readable, says_error, tells_failure,
 };
 
+/// Fewest letters of a text that a later line may take back.
+const FEWEST_LETTERS: usize = 4;
+
 /// The line in which an awaited text ends.
 pub(super) struct AwaitedLine {
     bytes: Vec<u8>,
@@ -37,6 +40,15 @@ impl AwaitedLine {
         let end = last + bytes[last..].iter().position(is_end).unwrap_or(len - last);
         let span = from + start as u64..from + end as u64;
         Ok(Self { bytes: bytes[start..end].to_vec(), span })
+    }
+
+    /// Cuts out the line around an index of a block, which begins at an offset of the log.
+    pub(super) fn within((block, offset): (&[u8], u64), at: usize) -> Self {
+        let start = memchr::memrchr2(b'\n', b'\r', &block[..at]).map_or(0, |end| end + 1);
+        let len = memchr::memchr2(b'\n', b'\r', &block[at..]);
+        let end = len.map_or(block.len(), |len| at + len);
+        let span = offset + start as u64..offset + end as u64;
+        Self { bytes: block[start..end].to_vec(), span }
     }
 
     /// Returns where a range of the log lies in the line.
@@ -71,6 +83,20 @@ impl AwaitedLine {
         let found =
             says_error(message(&readable(&beside))) || tells_failure(&readable(&self.bytes));
         if found { self.unless_allowed(allowed) } else { None }
+    }
+
+    /// Returns the last part that the pattern spells out within what it `matched`, if it has letters.
+    pub(super) fn spelled_text(
+        &self,
+        spelled: &[Range<u64>],
+        matched: &Range<u64>,
+    ) -> Option<Vec<u8>> {
+        let mut here =
+            spelled.iter().filter(|part| matched.start <= part.start && part.end <= matched.end);
+        let part = self.index(here.next_back()?)?;
+        let text = self.bytes[part].trim_ascii();
+        let letters = text.iter().filter(|byte| byte.is_ascii_alphabetic()).count();
+        (letters >= FEWEST_LETTERS).then(|| text.to_vec())
     }
 
     /// Returns the line and the first part that the pattern spells out in it and that proves nothing
@@ -109,6 +135,8 @@ pub(super) fn distinct_pattern(text: &str, doubt: AwaitedDoubt) -> String {
         AwaitedDoubt::Denied => format!("^{text}"),
         AwaitedDoubt::FailingValue if text.ends_with(['=', ':']) => format!("{text} *0$"),
         AwaitedDoubt::Restricted | AwaitedDoubt::FailingValue => format!("{text}$"),
+        // No pattern looks behind its match.
+        AwaitedDoubt::TakenBack => return String::new(),
     };
     format!("'{}'", pattern.replace('\'', r"'\''"))
 }

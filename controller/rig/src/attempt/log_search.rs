@@ -20,11 +20,13 @@ use super::begun_runs::{self, begun_run};
 use super::drain::{complete_line, shows_line};
 use super::error::AttemptError;
 use super::failed_results::{
-    ALARMS, FoundLine, KnownLines, REFUSALS, failed_result, quoted, unspelled_line,
+    ALARMS, FoundLine, KnownLines, REFUSALS, failed_result, find_in_blocks, quoted, unspelled_line,
 };
 use super::result_like::result_like;
 use super::unaccounted::UnaccountedSearch;
-use crate::console::{FaultReasons, LogError, PatternSet, is_suspicious, prepare_search};
+use crate::console::{
+    AwaitedDoubt, FaultReasons, LogError, PatternSet, is_suspicious, prepare_search,
+};
 use crate::judge::{BootSign, ByteRange, DoubtfulText, Observation, OutputBehind};
 use crate::results::ReadLines;
 use crate::store::{UNACCOUNTED_FILE, UnaccountedKind, UnaccountedOutput};
@@ -32,6 +34,10 @@ use crate::store::{UNACCOUNTED_FILE, UnaccountedKind, UnaccountedOutput};
 /// How far apart lines of two consoles have to be captured for their order to be that in which the target
 /// printed them, in nanoseconds: a busy host reads one console before another.
 const UNORDERED_NS: u64 = 100_000_000;
+
+/// Most lines with the awaited text, in a block of the log, of which each is read whether it takes the
+/// text back: firmware that prints it for ever must not keep a run.
+const MOST_REPEATED: usize = 1000;
 
 /// Compiles ahead of it what a search takes where it finds nothing.
 pub(super) fn prepare() {
@@ -250,13 +256,45 @@ impl LogSearch {
         let matched = self.matched.as_ref();
         let matched = matched.filter(|text| text.file == *file && Some(text.end) == end);
         let Some(matched) = matched.map(|text| text.start..text.end) else { return Ok(None) };
+        let words = line.spelled_text(&spelled, &matched);
         let found = line.doubtful_text(&spelled, &matched, allowed);
+        let found = match (found, words) {
+            (None, Some(words)) => self.taken_back(file, &words, matched.end, allowed)?,
+            (found, _) => found,
+        };
         Ok(found.map(|(line, text, doubt)| DoubtfulText {
             line: quoted(file, line),
             pattern: distinct_pattern(&text, doubt),
             text,
             doubt,
         }))
+    }
+
+    /// Finds a later line that denies the words of the text that ends the plan: `READY`, then `NOT READY`.
+    fn taken_back(
+        &self,
+        file: &str,
+        words: &[u8],
+        from: u64,
+        allowed: &PatternSet,
+    ) -> Result<Option<(FoundLine, String, AwaitedDoubt)>, AttemptError> {
+        let Some(console) = self.consoles.iter().find(|console| console.file == file) else {
+            return Ok(None);
+        };
+        let range = from..console.judged.end;
+        read(&self.run, file, |log| {
+            find_in_blocks(log, range, |block, at| {
+                let hits = memchr::memmem::find_iter(block, words).take(MOST_REPEATED);
+                hits.into_iter().find_map(|hit| {
+                    let part = at + hit as u64..at + (hit + words.len()) as u64;
+                    let line = AwaitedLine::within((block, at), hit);
+                    let found = line.doubtful_text(std::slice::from_ref(&part), &part, allowed);
+                    let (line, text, _) =
+                        found.filter(|(.., doubt)| *doubt != AwaitedDoubt::PartOfWord)?;
+                    Some((line, text, AwaitedDoubt::TakenBack))
+                })
+            })
+        })
     }
 
     /// Reads the line of the text that ends the plan.

@@ -35,6 +35,8 @@ pub enum AwaitedDoubt {
     Restricted,
     /// What stands behind it is the value of a failure.
     FailingValue,
+    /// A later line denies it in one of these ways, or gives it such a value.
+    TakenBack,
 }
 
 /// Words of a pass.

@@ -657,10 +657,15 @@ fn doubtful_text(seen: &Observation) -> Option<Verdict> {
         AwaitedDoubt::Denied => "is denied by the words in front of it",
         AwaitedDoubt::Restricted => "is restricted by the words behind it",
         AwaitedDoubt::FailingValue => "has the value of a failure behind it",
+        AwaitedDoubt::TakenBack => "is taken back by a later line",
+    };
+    let remedy = match pattern.as_str() {
+        "" => String::new(),
+        pattern => format!("a pattern that tells them apart: {pattern}; "),
     };
     let summary = format!(
-        "the expected text `{text}` {why}: {} (a pattern that tells them apart: {pattern}; if the \
-         line is harmless: --allow REGEX, or `allow_output` of profile or plan)",
+        "the expected text `{text}` {why}: {} ({remedy}if the line is harmless: --allow REGEX, or \
+         `allow_output` of profile or plan)",
         line.text
     );
     Some(verdict(Cause::SuspiciousOutput, summary, vec![line.evidence()]))

@@ -2,7 +2,8 @@
 //!
 //! # Design
 //! A text is in an echo if it lies within the first repetition of the sent text behind the sending. Line
-//! ends may differ, and control sequences may stand between. A match that reaches beyond the echo, or
+//! ends may differ, and control sequences may stand between, as may the ends of rows, since a line editor
+//! wraps a long line; a tabulator may be echoed as blanks. A match that reaches beyond the echo, or
 //! that begins in front of it (in the prompt), is none. What the target prints later counts, also where
 //! it repeats the same text: only one echo is skipped.
 
@@ -21,6 +22,12 @@ const CONTROLS: (u64, u64) = (4, 1 << 10);
 /// Most output behind a sending in which the first repetition is looked for; behind more of it, any
 /// repetition near a match counts.
 const SEARCHED: u64 = 64 << 10;
+
+/// Fewest bytes of an echo in a row before the row is wrapped: a terminal of 40 columns, less a prompt.
+const WRAPPED: usize = 16;
+
+/// Most blanks of a tabulator.
+const TABULATOR: usize = 8;
 
 /// A text that was sent.
 #[derive(Debug)]
@@ -173,6 +180,8 @@ fn repetition(output: &[u8], sent: &[u8]) -> Repetition {
         return Repetition::None;
     }
     let (mut at, mut done) = (0, 0);
+    // Bytes of the echo in this row.
+    let mut row = 0;
     while done < body {
         let controls = control_len(&output[at..]).filter(|_| at > 0);
         if let Some(len) = controls {
@@ -181,16 +190,36 @@ fn repetition(output: &[u8], sent: &[u8]) -> Repetition {
         }
         let line_end = ends(&sent[done..]);
         if line_end > 0 {
-            (at, done) = (at + ends(&output[at..]), done + line_end);
+            (at, done, row) = (at + ends(&output[at..]), done + line_end, 0);
             continue;
         }
+        let wrap = wrap_len(&output[at..]);
+        let blanks = output[at..].iter().take(TABULATOR).take_while(|byte| **byte == b' ').count();
         match output.get(at) {
             None => return if at == 0 { Repetition::None } else { Repetition::Begun },
-            Some(byte) if *byte == sent[done] => (at, done) = (at + 1, done + 1),
+            Some(b' ') if row >= WRAPPED && wrap > 0 => {
+                // The blank is that of the sent text, unless the next row begins with that.
+                let blank = sent[done] == b' ' && output.get(at + wrap) != Some(&b' ');
+                (at, done, row) = (at + wrap, done + usize::from(blank), 0);
+            }
+            Some(byte) if *byte == sent[done] => (at, done, row) = (at + 1, done + 1, row + 1),
+            Some(b' ') if sent[done] == b'\t' => (at, done, row) = (at + blanks, done + 1, row + 1),
+            Some(_) if row >= WRAPPED && wrap > 0 => (at, row) = (at + wrap, 0),
             Some(_) => return Repetition::None,
         }
     }
     Repetition::Whole(at + ends(&output[at..]))
+}
+
+/// Returns the length of the end of a row that output begins with, as line editors print it: a line end or a
+/// return, with or without a blank in front.
+fn wrap_len(output: &[u8]) -> usize {
+    let blank = usize::from(output.first() == Some(&b' '));
+    let ends = output[blank..].iter().take(2).take_while(|byte| matches!(byte, b'\r' | b'\n'));
+    match ends.count() {
+        0 => 0,
+        len => blank + len,
+    }
 }
 
 /// Returns the length of the control sequence that output begins with (`ESC [ ... letter`).
@@ -216,6 +245,40 @@ mod tests {
             ("$ r\x1b[32mu\x1b[0mn\r\n", "run\n", "n", true),
             ("$ ver\r\nversion 1\r\n", "ver\n", "version", false),
             ("a\r\nb\r\n", "a\nb\n", "b", true),
+            (
+                "set motd a long text \r\nall good\r\n",
+                "set motd a long text all good\n",
+                "all good",
+                true,
+            ),
+            (
+                "set motd a long text\r\n all good\r\n",
+                "set motd a long text all good\n",
+                "all good",
+                true,
+            ),
+            (
+                "set motd a long te \rxt all good\r\n",
+                "set motd a long text all good\n",
+                "all good",
+                true,
+            ),
+            (
+                "set motd a long te\r\nxt all good\r\n",
+                "set motd a long text all good\n",
+                "all good",
+                true,
+            ),
+            (
+                "run self test of flash\r\nall good\r\n",
+                "run self test of flash\n",
+                "all good",
+                false,
+            ),
+            // Too short for a row.
+            ("run\r\nall good\r\n", "run all good\n", "all good", false),
+            ("say      all good\r\n", "say\tall good\n", "all good", true),
+            ("say\tall good\r\n", "say\tall good\n", "all good", true),
             ("ok\r\n", "\n", "ok", false),
             ("ok\r\n", "run\n", "ok", false),
         ] {

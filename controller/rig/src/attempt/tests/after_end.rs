@@ -279,6 +279,25 @@ async fn nothing_passes_with_a_boot_or_a_cut_result_behind_its_end() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_text_that_a_later_line_takes_back_proves_nothing() {
+    let waits = |pattern| plan(&format!("{{ power = 'cycle' }}, {{ expect = ['{pattern}'] }}"));
+    for (output, pattern, cause) in [
+        ("modem: READY\nmodem: NOT READY\n", "READY", Cause::SuspiciousOutput),
+        ("modem: READY\nmodem: NOT READY\n", "^modem: READY$", Cause::ExpectationsMet),
+        ("link up\nlink up: no\n", "link up", Cause::SuspiciousOutput),
+        ("modem: NOT READY\nmodem: READY\n", "^modem: READY$", Cause::ExpectationsMet),
+        ("modem: READY\nmodem: READY\n", "READY", Cause::ExpectationsMet),
+        ("up\nnot up\n", "^up", Cause::ExpectationsMet),
+    ] {
+        let bench = Bench::new(vec![vec![print(output)]]);
+        let end = bench.perform(&waits(pattern)).await.unwrap();
+        assert_eq!(end.verdict.cause, cause, "{output:?} {pattern}");
+        let told = end.verdict.summary.contains("taken back by a later line");
+        assert_eq!(told, cause == Cause::SuspiciousOutput, "{}", end.verdict.summary);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn nothing_passes_by_a_text_that_proves_nothing_where_it_stands() {
     let waits = |pattern| plan(&format!("{{ power = 'cycle' }}, {{ expect = ['{pattern}'] }}"));
     for (output, pattern, hint) in [
