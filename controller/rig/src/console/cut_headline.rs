@@ -130,6 +130,8 @@ const HEADLINES: &[&str] = &[
     "Backtrace:",
     "Traceback (most recent call last)",
     "terminate called",
+    "Brownout detector was triggered",
+    "Brown-out",
     "Task watchdog got triggered",
     "Watchdog reset",
     "Watchdog timeout",
@@ -165,6 +167,16 @@ pub(crate) fn is_cut_headline(line: &str) -> bool {
         let words = text.trim_start_matches(|c: char| !c.is_ascii_alphabetic());
         let marked = MARKS.iter().any(|mark| text.trim_ascii_start().starts_with(mark));
         begins_headline(words) || marked && is_first_word(words)
+    })
+}
+
+/// Tells whether a line is torn within the headline of a crash by the line of another core or task, whose tag
+/// stands within a word: `*** stack smash[c1] tick 44`.
+pub(super) fn is_torn_headline(line: &str) -> bool {
+    line.match_indices(['[', '<']).any(|(at, _)| {
+        let front = &line[..at];
+        let text = front.trim_start_matches(|c: char| !c.is_ascii_alphabetic());
+        front.ends_with(|c: char| c.is_ascii_lowercase()) && begins_headline(text)
     })
 }
 

@@ -69,6 +69,11 @@ const FATAL: &[&str] = &[
 /// What a test may log of an error that it caught: it counts behind the end of a report.
 const LOGGED: &[&str] = &[
     "__dbpanic(",
+    "ure virtual fn called",
+    "ast chance handler",
+    "spinning forever",
+    "ERROR STOP",
+    "Unregistered interrupt",
     "Reset info: 0x07",
     "(most recent call last)",
     "bad syscall #",

@@ -13,6 +13,7 @@
 //! end, only lines around the stems of these words are.
 //! `suspicion_lines.toml` holds the lines that the words were chosen by.
 
+use super::cut_headline::is_torn_headline;
 use super::failed_result::{is_of_none, tells_failure};
 use super::fatal_phrases::tells_end;
 use super::lines::without_context;
@@ -36,7 +37,7 @@ const CRASH: &str = "\
     exception exceptions guru oops fatal trap trapped traps crash crashed crashing crashes \
     lockup deadlock deadlocked smashing smashed corrupt corrupted corruption backtrace \
     traceback stacktrace coredump unhandled uncaught sigsegv sigabrt sigbus sigill sigfpe \
-    sigtrap died bugcheck corruption stackoverflow error_handler os_error osrtxerrornotify unreachable unrecoverable nullpointerexception hardfaulthandler";
+    sigtrap sigrtred sigrtmem sigpvfn sigcppl sigstak sigoutofheap died bugcheck corruption stackoverflow error_handler os_error osrtxerrornotify unreachable unrecoverable nullpointerexception hardfaulthandler";
 
 /// Crash words that tell of an event, wherever they stand: `the worker for packet 12 has crashed`.
 const EVENTS: &str = "\
@@ -181,7 +182,8 @@ const EVENT: &str = "\
 
 /// Tells whether a line, colours removed, looks like a crash, an assertion or a failed test.
 pub(crate) fn is_suspicious(line: &str) -> bool {
-    if messages(line).any(|text| heads_error(text) || is_dire_level(text)) {
+    if messages(line).any(|text| heads_error(text) || is_dire_level(text) || is_torn_headline(text))
+    {
         return true;
     }
     let (text, calm) = message(line);
@@ -238,7 +240,7 @@ enum Likeness {
 }
 
 fn likeness(line: &str, text: &str, words: &[Word<'_>]) -> Likeness {
-    if text == "Killed" || tells_end(text) || dumps_state(text) {
+    if text == "Killed" || tells_end(line) || dumps_state(text) {
         return Likeness::End;
     }
     let run = words.first().is_some_and(|first| first.text == "run" && text.starts_with('['));
@@ -328,11 +330,13 @@ fn heads_error(text: &str) -> bool {
     let next = words.get(1);
     let named = matches!(first.text.as_str(), "error" | "fatal");
     let headed = next.is_none_or(|next| next.before.trim_start().starts_with([':', '!', ']']));
+    // `ERROR in qf_dyn:120`, of QP.
+    let placed = first.raw == "ERROR" && next.is_some_and(|next| listed("in at", &next.text));
     // `IntQ ERROR - tick count 25000`, of FreeRTOS' demonstrations.
     let told = words.iter().zip(words.iter().skip(1)).take(2).any(|(word, next)| {
         word.raw == "ERROR" && next.before == " - " && word.before.trim().is_empty()
     });
-    (named && headed || told) && !denied(&words, 0)
+    (named && headed || placed || told) && !denied(&words, 0)
 }
 
 /// Words that begin a list of what there is.
@@ -565,11 +569,19 @@ pub(super) fn denied(words: &[Word<'_>], at: usize) -> bool {
         && !words.iter().any(|word| word.text.starts_with("fail"))
 }
 
-/// `device 0 fault`, `vcpu#0`: a number that tells which one, and no count.
+/// `device 0 fault`, `vcpu#0`, `0 panic: x`: a number that tells which one, and no count.
 fn numbers_part(words: &[Word<'_>], at: usize) -> bool {
-    const PARTS: &str = "device core cpu vcpu thread task channel bank unit node port slot bus";
+    const PARTS: &str =
+        "device core cpu hart vcpu thread task channel bank unit node port slot bus";
+    // `thr[1] wfi` tears `thread 0 panic: index out of bounds`.
+    let headline = || {
+        words.get(at + 1).is_some_and(|word| word.after == ": ")
+            && words.get(at + 2).is_some_and(|word| word.text.parse::<u64>().is_err())
+    };
     is_zero(&words[at].text)
-        && (words[at].before.ends_with('#') || at > 0 && listed(PARTS, &words[at - 1].text))
+        && (words[at].before.ends_with('#')
+            || at > 0 && listed(PARTS, &words[at - 1].text)
+            || headline())
 }
 
 /// `ASSERT:0@main.c,12`: the value is the condition, and a source file stands behind it.

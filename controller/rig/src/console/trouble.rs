@@ -18,7 +18,7 @@ use super::words::{Word, is_zero, listed, number, words};
 /// Words of which one tells of trouble.
 const TROUBLE: &str = "\
     failed fail fails failure error errors err bad wrong invalid unable cannot broken illegal incorrect \
-    unexpected violation mismatch hung nobody kasan kcsan kmsan ubsan corrupt damaged critical";
+    unexpected violation mismatch hung nobody kasan kcsan kmsan ubsan corrupt damaged critical differ differs";
 
 /// Words behind a result that make the trouble a part of its test: `PASS: bad CRC is refused`.
 const RESULTS: &str = "ok okay pass passed passes xfail skip skipped todo";
@@ -87,9 +87,13 @@ fn is_trouble(words: &[Word<'_>], at: usize) -> bool {
     let wanted = word.text == "fail" && listed("should must may can could will would to", before);
     let deviation =
         word.text == "error" && listed("max min mean rms relative absolute average", before);
+    // `0 of 256 pages differ`
+    let counted = words[..at].iter().find_map(number);
+    let none = word.text.starts_with("differ") && counted == Some(0);
     returned
         || listed(TROUBLE, &word.text)
             && !wanted
+            && !none
             && !deviation
             && !is_of_none(words, at)
             && !is_measured(words, at)

@@ -68,6 +68,11 @@ impl Standing {
         self.failed || self.distrusted || proven
     }
 
+    /// Tells whether the report announces results that did not come.
+    pub(super) fn breaks_off(&self) -> bool {
+        self.begun > self.decided || self.planned > self.decided as u64
+    }
+
     /// Tells whether all that was read may be lines of a log, so that nothing need follow them.
     pub(super) fn may_be_log(&self) -> bool {
         !self.substantial() && !self.broke_off && self.ended_at.is_none()

@@ -145,7 +145,7 @@ impl MarkerReader {
             texts.find(|text| found(text.as_bytes())).map(String::into_bytes)
         };
         let fails = |text: &[u8]| self.fail.is_match(text);
-        let failure = || behind(&|text| without_context(text, true), &fails);
+        let failure = || behind(&behind_context, &fails);
         let result = behind(&|text| without_prefix(text), &|text| self.matches(text));
         result.or_else(failure).map_or(Cow::Borrowed(line), Cow::Owned)
     }
@@ -261,6 +261,22 @@ impl MarkerReader {
             format!("case {}", self.unnamed)
         })
     }
+}
+
+/// Returns what stands behind the prefix of a log, or behind any tag in brackets: `<post>    [!] eeprom`.
+fn behind_context(text: &str) -> Option<&str> {
+    without_context(text, true).or_else(|| behind_tag(text))
+}
+
+fn behind_tag(text: &str) -> Option<&str> {
+    let body = text.trim_ascii_start();
+    let close = match body.bytes().next()? {
+        b'[' => ']',
+        b'<' => '>',
+        b'(' => ')',
+        _ => return None,
+    };
+    Some(body.split_once(close)?.1.trim_ascii_start())
 }
 
 /// Returns a row without the `NOT` at its end, and without the gap in front of that.

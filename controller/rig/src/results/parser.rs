@@ -36,6 +36,8 @@ struct ReportReader {
     only: Option<ResultFormat>,
     markers: Option<Box<MarkerReader>>,
     readings: Vec<Reading>,
+    /// Reports in other formats than the plan names: only whether results are missing is of interest.
+    unnamed: Vec<Reading>,
     /// Index of the report whose events are passed on.
     leader: Option<usize>,
     /// Nothing but noise was read so far: the board has just been switched on.
@@ -52,7 +54,8 @@ struct ReportReader {
 impl ResultParser {
     /// Builds a parser for a stream whose first byte has an offset in the console's log.
     ///
-    /// With `only`, other formats are not looked for; markers are tried before the formats.
+    /// With `only`, of a report in another format only results that it announces and that do not come
+    /// count; markers are tried before the formats.
     ///
     /// # Errors
     /// Refuses markers that do not compile, and `only` markers where there are none.
@@ -72,6 +75,7 @@ impl ResultParser {
                 only,
                 markers: markers.map(Box::new),
                 readings: Vec::new(),
+                unnamed: Vec::new(),
                 leader: None,
                 in_noise: true,
                 fragment: None,
@@ -177,7 +181,8 @@ impl ReportReader {
         self.in_noise &= !bytes.iter().any(u8::is_ascii_graphic);
         self.open(&bytes, &text, raw);
         self.fragment = is_torn(&text).then(|| text.clone().into_owned());
-        if self.readings.is_empty() && (raw.cut || !text.contains("{{")) {
+        let readings = self.readings.len() + self.unnamed.len();
+        if readings == 0 && (raw.cut || !text.contains("{{")) {
             return;
         }
         if hides_text(raw.bytes) {
@@ -193,7 +198,12 @@ impl ReportReader {
                 known += u32::from(reading.line(&text, raw, meanings(&text, raw)));
             }
             match known {
-                0 => self.read_enclosed(&text, raw),
+                0 => {
+                    self.read_enclosed(&text, raw);
+                    for reading in &mut self.unnamed {
+                        reading.line(&text, raw, meanings(&text, raw));
+                    }
+                }
                 1 => {}
                 _ => self.readings.iter_mut().for_each(|reading| reading.shares(raw)),
             }
@@ -215,7 +225,7 @@ impl ReportReader {
         for line in meanings(text, raw) {
             for spec in opened_by(line, held) {
                 let known = |r: &Reading| r.family() == Some(spec.family) || r.covers(&line);
-                if !self.readings.iter().any(known) {
+                if !self.readings.iter().chain(&self.unnamed).any(known) {
                     self.begin(spec, &line);
                 }
             }
@@ -247,19 +257,19 @@ impl ReportReader {
         }
     }
 
-    /// Begins a report with its first line, unless the plan names another format.
+    /// Begins a report with its first line.
     fn begin(&mut self, spec: &FormatSpec, line: &ReportLine<'_>) {
-        if self.only.is_some_and(|only| only != spec.format) {
-            return;
-        }
-        let mut reading = Reading::of_format(spec, self.only.is_some(), line.span.start);
+        let named = self.only.is_none_or(|only| only == spec.format);
+        let alone = self.only.is_some() && named;
+        let mut reading = Reading::of_format(spec, alone, line.span.start);
         if let Some(fragment) = &self.fragment {
             reading.fragment(fragment);
         }
         if let Some(at) = self.cut_at.filter(|_| !(spec.tells_size)(line)) {
             reading.cut(at);
         }
-        self.readings.push(reading);
+        let readings = if named { &mut self.readings } else { &mut self.unnamed };
+        readings.push(reading);
     }
 
     fn ended(&self) -> bool {
@@ -317,6 +327,19 @@ impl ReportReader {
             self.readings.iter().filter(|other| !other.tells_the_same_as(&counted)).collect();
         let (mut report, lines) = counted.finish();
         report.may_be_log = standing.may_be_log();
+        for other in &mut self.unnamed {
+            other.close();
+            let found = other.standing();
+            if found.breaks_off() && found.casts_doubt_on(&standing) {
+                let (format, count) =
+                    (other.format().map_or("unknown", ResultFormat::as_str), other.decided());
+                let s = if count == 1 { "" } else { "s" };
+                report.remarks.push(format!(
+                    "the target has also begun a report in format {format} ({count} result{s}) that lacks \
+                     results"
+                ));
+            }
+        }
         for other in others {
             if other.standing().casts_doubt_on(&standing) {
                 let format = other.format().map_or("unknown", ResultFormat::as_str);

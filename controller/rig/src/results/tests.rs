@@ -334,6 +334,7 @@ fn markers_of_the_plan_are_read() {
         ("GOOD a\nI (12) BAD: b\nTHE END\n", "markers +a -case_1 end"),
         ("GOOD a\n12:00:01 app[3]: x\n[E] BAD b\nTHE END\n", "markers +a -b end"),
         ("GOOD a\n<err> \u{e9}: x\n<err> app: BAD b\nTHE END\n", "markers +a -b end"),
+        ("GOOD a\n<post>    \x1b[31mBAD b\x1b[0m\nTHE END\n", "markers +a -b end"),
         ("GOOD a\nE (12) app: not BAD b\nmodem BAD\nTHE END\n", "markers +a end"),
         // A row of the same form with another verdict; a log line has none.
         ("GOOD a\nROW b ERROR\nTHE END\n", "markers +a end"),
@@ -518,6 +519,22 @@ fn the_format_a_plan_names_is_the_only_one() {
     parser.feed(b"a.c:1:t:PASS\nGOOD a\n1..1\nok 1 - x\na.c:1:t:PASS\n", &mut |_| {});
     assert!(parser.ended());
     assert_eq!(brief(&parser.finish()), "tap +x planned=1 end");
+    // Results that another report announces have to come.
+    let rows = "a.c:1:t:PASS\n\n-----------------------\n1 Tests 0 Failures 0 Ignored \nOK\n";
+    for (text, whole) in [
+        (rows.to_owned(), true),
+        (format!("1..1\nok 1 - x\n{rows}"), true),
+        (format!("1..3\n{rows}"), true),
+        (format!("1..2\nok 1 - x\n{rows}"), false),
+        (format!("{rows}TAP version 13\n1..2\nok 1 - x\n"), false),
+        (format!("{rows}[ RUN      ] Q.Push\n"), false),
+    ] {
+        let mut parser = ResultParser::new(Some(ResultFormat::Unity), None, 0).unwrap();
+        parser.feed(text.as_bytes(), &mut |_| {});
+        let report = parser.finish();
+        assert_eq!(report.format, Some(ResultFormat::Unity), "{text}");
+        assert_eq!(report.remarks.is_empty(), whole, "{text} {:?}", report.remarks);
+    }
     let missing = ResultParser::new(Some(ResultFormat::Markers), None, 0);
     assert!(matches!(missing, Err(MarkerError::Missing)));
 }
