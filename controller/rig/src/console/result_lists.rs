@@ -352,7 +352,9 @@ fn back_row(text: &str) -> Option<Row<'_>> {
         let capital = is_capital(word.raw);
         let row = Row { name: name.trim_ascii(), place, passed, tested, capital };
         if !ends {
-            let detailed = !passed && (capital || joint != '\0') && is_detail(word.raw, after);
+            let shouted = capital && joint == ':' && is_capital(after);
+            let detail = || is_detail(word.raw, after) || shouted;
+            let detailed = !passed && (capital || joint != '\0') && detail();
             return detailed.then_some(row);
         }
         found = Some(row);

@@ -35,6 +35,10 @@ fn a_word_is_a_verdict_where_a_row_beside_it_passes() {
         ("ram ..... ok / flash ... fail", "flash ... fail"),
         ("ram [ok] / flash [error]", "flash [error]"),
         ("ram passed / rom passed / flash failed", "flash failed"),
+        (
+            "QueueTest: pass / SemTest: pass / BlockTim: ERROR DETECTED IN BLOCK TIME TEST",
+            "BlockTim: ERROR DETECTED IN BLOCK TIME TEST",
+        ),
         ("uart  OK / spi  OK / eth  TIMEOUT", "eth  TIMEOUT"),
         (
             "I (30) post: ram: ok / I (31) post: rom: ok / E (32) post: eth: fail",

@@ -315,8 +315,10 @@ pub(super) fn failed_case(seen: &Observation) -> Option<Verdict> {
 
 pub(super) fn claimed_failures(seen: &Observation) -> Option<Verdict> {
     let claimed = seen.report.claimed_failures.filter(|&n| n > 0)?;
-    let summary =
-        format!("the target's own summary claims {claimed} failed, though no case says so");
+    let bailed = seen.report.remarks.iter().find(|remark| remark.contains("bailed out"));
+    let summary = bailed.cloned().unwrap_or_else(|| {
+        format!("the target's own summary claims {claimed} failed, though no case says so")
+    });
     Some(on_output(seen, Cause::SummaryFailed, summary))
 }
 
