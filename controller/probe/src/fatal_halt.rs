@@ -1,9 +1,10 @@
 //! Functions by which a system halts after a fatal error, and whether a core may stand in one. Pure.
 //!
 //! # Design
-//! A system that finds an overflowed stack or a failed assertion calls a function that waits for ever.
-//! The core is in no fault then, and may have printed nothing. So these functions are known by name, as
-//! data, and a core that stands in one, or in what it has called, has failed.
+//! A system that finds an overflowed stack or a failed assertion calls a function that waits for ever;
+//! some call the handler of a fault. The core is in no fault then, and may have printed nothing. So these
+//! functions are known by name, as data, and a core that stands in one, or in what it has called, has
+//! failed.
 //!
 //! Functions in which a healthy program ends, too, are none of them: `exit`, `_exit` and plain loops.
 //! `abort` counts only where its caller is not `exit`, as in some run-time libraries at each end. The
@@ -57,6 +58,16 @@ const FATAL: &[(&str, &[&str])] = &[
     ("RT-Thread", &["rt_assert_handler"]),
     ("embOS", &["OS_Error"]),
     ("STM32Cube", &["Error_Handler", "_Error_Handler", "assert_failed"]),
+    (
+        "CMSIS",
+        &[
+            "HardFault_Handler",
+            "MemManage_Handler",
+            "BusFault_Handler",
+            "UsageFault_Handler",
+            "SecureFault_Handler",
+        ],
+    ),
     ("C", &["abort", "__assert_func", "__assert_fail", "__aeabi_assert", "__stack_chk_fail"]),
     (
         "C++",
@@ -103,7 +114,7 @@ pub(crate) fn fatal_function(frames: &[StackFrame]) -> Option<&str> {
 }
 
 /// Where the fatal functions of an image lie.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct FatalRanges(Vec<RangeInclusive<u64>>);
 
 impl FatalRanges {

@@ -6,6 +6,7 @@
 //! Refuses to decide anything: it does as asked and says what it found.
 
 mod chips;
+mod code_map;
 mod core_dump;
 mod core_state;
 mod debug_info;

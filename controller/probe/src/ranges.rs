@@ -37,7 +37,7 @@ impl SnapshotCoverage {
         };
         let asked = length(&wanted);
         let unreadable = snapshot.memory.iter().fold(wanted, |left, have| {
-            let (start, end) = (have.start, have.start.saturating_add(have.bytes.len() as u64));
+            let (start, end) = (have.start, have.end());
             let beside = |range: Range<u64>| {
                 [range.start..range.end.min(start), range.start.max(end)..range.end]
             };

@@ -27,6 +27,13 @@ pub struct MemoryRange {
     pub bytes: Vec<u8>,
 }
 
+impl MemoryRange {
+    /// Returns the address behind the last byte.
+    pub fn end(&self) -> u64 {
+        self.start.saturating_add(self.bytes.len() as u64)
+    }
+}
+
 /// Registers and memory of a halted core.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CoreSnapshot {

@@ -13,6 +13,7 @@ use super::dead_code::{SectionBytes, SectionReader, Tombstones};
 use super::layouts::Layouts;
 use super::names::{readable, shorten};
 use crate::MemoryRange;
+use crate::code_map::CodeMap;
 
 /// The largest image that is read. Firmware images with debug information are a few MiB,
 /// those of big Rust programs some tens.
@@ -89,6 +90,7 @@ pub struct Symbols {
     constant: Vec<MemoryRange>,
     /// Content of executable memory, also where the image lets it be written.
     code: Vec<MemoryRange>,
+    map: CodeMap,
     lines: Option<addr2line::Context<SectionReader>>,
     tables: UnwindTables,
     layouts: Layouts,
@@ -178,6 +180,7 @@ impl Symbols {
             executable: executable_ranges(&file),
             constant: content(&file, elf.len(), |permissions| !permissions.writable()),
             code: content(&file, elf.len(), |permissions| permissions.executable()),
+            map: CodeMap::of(&file, elf.len()),
             lines,
             tables,
             layouts,
@@ -255,6 +258,11 @@ impl Symbols {
             let offset = usize::try_from(start.checked_sub(range.start)?).ok()?;
             range.bytes.get(offset..offset.checked_add(len)?)
         })
+    }
+
+    /// Returns where the image has code and where data.
+    pub(crate) fn code_map(&self) -> &CodeMap {
+        &self.map
     }
 
     /// Returns where the variables of an operating system are.

@@ -11,7 +11,8 @@
 //!   some boards ignores such accesses, so that no fault is ever taken. On a Cortex-M, one without room
 //!   for the registers that an exception pushes is as bad;
 //! - *a program counter that lies in no memory of the board*, behind a call of what is no function. The bus
-//!   of some boards answers there, too, and the core executes what it reads.
+//!   of some boards answers there, too, and the core executes what it reads;
+//! - *a program counter that lies in data*, for the same reason ([`crate::code_map`]).
 //!
 //! None is proof: a program may end its tests in an interrupt, and a profile may not list all memory.
 //! So nothing passes with them, and nothing fails.
@@ -21,6 +22,7 @@ use jig_model::Cause;
 use jig_model::post_mortem::StackFrame;
 use jig_model::profile::MemoryRegion;
 
+use crate::code_map::CodeMap;
 use crate::debug_info::exception_name;
 use crate::fatal_halt::fatal_function;
 use crate::post_mortem::exception_of;
@@ -52,15 +54,17 @@ pub(super) enum HaltedCore {
     StackOutside(u32),
     /// With a program counter that lies in no memory of the board.
     CodeOutside(u32),
+    /// With a program counter that lies in data.
+    InData(u32),
 }
 
 impl HaltedCore {
-    /// Tells how a stopped core may have halted, by its chain of calls, the memory of its board
-    /// and what the emulator has reported; nothing if it goes on.
+    /// Tells how a stopped core may have halted, by its chain of calls, the memory of its board,
+    /// where its image has code, and what the emulator has reported; nothing if it goes on.
     pub(super) fn of(
         core: &CoreSnapshot,
         frames: &[StackFrame],
-        memory: &[MemoryRegion],
+        (memory, code): (&[MemoryRegion], Option<&CodeMap>),
         seen: Exceptions,
     ) -> Option<Self> {
         if let Some(name) = fatal_function(frames) {
@@ -68,9 +72,13 @@ impl HaltedCore {
         }
         // A function that has a name is one, wherever it lies.
         let named = frames.first().is_some_and(|frame| frame.function.is_some());
-        let code = code_outside(core, memory).filter(|_| !named).map(Self::CodeOutside);
-        let lost = code.or_else(|| stack_outside(core, memory).map(Self::StackOutside));
-        lost.or_else(|| {
+        let outside = code_outside(core, memory).filter(|_| !named).map(Self::CodeOutside);
+        let data = || {
+            let code = code.filter(|_| !translates(core))?;
+            code.executed_data(core, memory).map(Self::InData)
+        };
+        let stack = || stack_outside(core, memory).map(Self::StackOutside);
+        outside.or_else(data).or_else(stack).or_else(|| {
             let running = exception_of(&core.registers).filter(|&number| number != 0)?;
             Some(Self::InHandler { running, open: seen.open })
         })
@@ -91,7 +99,8 @@ impl HaltedCore {
                 Some(Self::InHandler { running, open: Vec::new() })
             }
             (Self::StackOutside(_), Self::StackOutside(_))
-            | (Self::CodeOutside(_), Self::CodeOutside(_)) => Some(self),
+            | (Self::CodeOutside(_), Self::CodeOutside(_))
+            | (Self::InData(_), Self::InData(_)) => Some(self),
             (now, first) => (now == first).then_some(self),
         }
     }
@@ -103,7 +112,8 @@ impl HaltedCore {
             Self::InHandler { .. }
             | Self::InTrap { .. }
             | Self::StackOutside(_)
-            | Self::CodeOutside(_) => Cause::Unconfirmed,
+            | Self::CodeOutside(_)
+            | Self::InData(_) => Cause::Unconfirmed,
         }
     }
 
@@ -127,6 +137,9 @@ impl HaltedCore {
                 "the stack pointer {at:#010x} lies in no memory of the profile, or leaves an interrupt \
                  no room in it (if the board has memory there, add it to `memory`)"
             ),
+            Self::InData(at) => format!(
+                "the program counter {at:#010x} lies in data, heap or stack, where the image has no code"
+            ),
             Self::CodeOutside(at) => format!(
                 "the program counter {at:#010x} lies in no memory of the profile (if the board has memory \
                  there, add it to `memory`)"
@@ -135,9 +148,12 @@ impl HaltedCore {
     }
 }
 
-/// Tells whether the program counter or the stack pointer of a core lies in no memory.
-pub(super) fn has_left_memory(core: &CoreSnapshot, memory: &[MemoryRegion]) -> bool {
-    code_outside(core, memory).is_some() || stack_outside(core, memory).is_some()
+/// Tells whether the program counter or the stack pointer of a core lies in no memory, or the program
+/// counter may lie in data.
+pub(super) fn is_lost(core: &CoreSnapshot, memory: &[MemoryRegion], code: &CodeMap) -> bool {
+    let pc = core.register("pc").and_then(|value| u32::try_from(value).ok());
+    let in_data = || !translates(core) && pc.is_some_and(|pc| code.is_data(pc, memory));
+    code_outside(core, memory).is_some() || stack_outside(core, memory).is_some() || in_data()
 }
 
 /// Returns the program counter of a core if it lies in no memory.
@@ -223,7 +239,7 @@ mod tests {
             let mut core = core(0, satp);
             let value = u128::from(pc);
             core.registers.push(RegisterValue { name: "pc".into(), value, bits: 32 });
-            HaltedCore::of(&core, &[], memory, Exceptions::default())
+            HaltedCore::of(&core, &[], (memory, None), Exceptions::default())
         };
         let memory = [region];
         assert_eq!(told(0x3ffe, None, &memory), None);
@@ -240,7 +256,7 @@ mod tests {
         core.registers.push(RegisterValue { name: "xpsr".into(), value, bits: 32 });
         let open = open.iter().map(|&(number, entry)| OpenException { number, entry }).collect();
         let seen = Exceptions { open, ..Exceptions::default() };
-        HaltedCore::of(&core, &[], &[], seen)
+        HaltedCore::of(&core, &[], (&[], None), seen)
     }
 
     #[test]

@@ -1,18 +1,40 @@
 //! The registers of an emulated core at this moment, read while it runs.
 
+use std::fs;
+use std::path::Path;
+
 use jig_drivers::qemu::{Exceptions, Machine, TrapTaken};
 use jig_model::Cause;
 use jig_model::post_mortem::{FaultSighting, PostMortem};
 use jig_model::profile::MemoryRegion;
 use jig_model::protocol::{BoxFuture, DebugPort, DriverError, PostMortemRequest};
 
-use super::halted_core::has_left_memory;
+use super::halted_core::is_lost;
 use super::telling::told;
+use crate::code_map::CodeMap;
 use crate::debug_info::{exception_name, is_fault};
 use crate::fatal_halt::{FatalRanges, STACK_WORDS};
 use crate::post_mortem::exception_of;
 use crate::riscv::{Trap, interrupt, parse_registers};
 use crate::{CoreSnapshot, Why, parse_register_dump};
+
+/// What an image says of addresses, as far as a glance at registers needs it.
+#[derive(Default)]
+pub(super) struct ImageRanges {
+    fatal: FatalRanges,
+    code: CodeMap,
+}
+
+impl ImageRanges {
+    /// Reads an image; one that cannot be read says nothing.
+    pub(super) fn load(image: &Path) -> Self {
+        let of = |elf: Vec<u8>| Self {
+            fatal: FatalRanges::of_image(&elf),
+            code: CodeMap::of_image(&elf),
+        };
+        fs::read(image).map(of).unwrap_or_default()
+    }
+}
 
 /// Asks the emulator for registers: the debug port of a machine of which nothing else is known.
 ///
@@ -36,10 +58,10 @@ impl CurrentRegisters {
     }
 
     /// Tells whether the core may stand in a fatal function, or in what one has called, in a trap handler
-    /// that an interrupt has entered, or has left the memory of its board. Takes what was read last.
+    /// that an interrupt has entered, or has left the code of its image. Takes what was read last.
     pub(super) async fn may_have_halted(
         &mut self,
-        fatal: Option<&FatalRanges>,
+        image: &ImageRanges,
         memory: &[MemoryRegion],
     ) -> Result<bool, DriverError> {
         if self.last.is_none() {
@@ -48,10 +70,13 @@ impl CurrentRegisters {
         let Some(text) = self.last.take() else { return Ok(false) };
         let core = parse_register_dump(&text).or_else(|| parse_registers(&text));
         let Some(core) = core else { return Ok(false) };
-        if has_left_memory(&core, memory) || interrupt(&core).is_some() {
+        if is_lost(&core, memory, &image.code) || interrupt(&core).is_some() {
             return Ok(true);
         }
-        let Some(fatal) = fatal else { return Ok(false) };
+        let fatal = &image.fatal;
+        if fatal.is_empty() {
+            return Ok(false);
+        }
         let register = |name| core.register(name).and_then(|value| u32::try_from(value).ok());
         let returns = ["pc", "lr", "ra"].into_iter().filter_map(register);
         let interrupted = exception_of(&core.registers).is_some_and(|number| number != 0);

@@ -25,15 +25,14 @@ use super::capture::{CortexM, capture_riscv};
 use super::fault_loop::{FaultStand, WATCHED};
 use super::fault_stand::{WatchPoints, standing_in_fault};
 use super::halted_core::HaltedCore;
-use super::registers::{CurrentRegisters, at_end, sighting, suspicion};
+use super::registers::{CurrentRegisters, ImageRanges, at_end, sighting, suspicion};
 use super::stopped_core::{halt_story, story_of, trap_story};
 use super::telling::{RequestSymbols, told, told_with};
 use super::trap_watch::standing_in_trap;
 use crate::debug_info::{exception_name, is_fault, unwind};
-use crate::fatal_halt::FatalRanges;
 use crate::post_mortem::Since;
 use crate::riscv::in_interrupt;
-use crate::{CoreKind, CoreSnapshot, Why, parse_register_dump};
+use crate::{CoreKind, CoreSnapshot, Symbols, Why, parse_register_dump};
 
 /// How often the thread checks for requests while the machine runs.
 const LOOK: Duration = Duration::from_millis(50);
@@ -197,10 +196,8 @@ impl DebugPort for WatchHandle {
     ) -> BoxFuture<'a, Result<Option<FaultSighting>, DriverError>> {
         Box::pin(async move {
             let WatchState::Reported(_) = self.latest.get() else { return Ok(None) };
-            // Without the file, no function has a name.
-            let fatal = std::fs::read(image).map(|elf| FatalRanges::of_image(&elf));
-            let fatal = fatal.ok().filter(|fatal| !fatal.is_empty());
-            if !self.registers.may_have_halted(fatal.as_ref(), &self.profile.memory).await? {
+            let image = ImageRanges::load(image);
+            if !self.registers.may_have_halted(&image, &self.profile.memory).await? {
                 return Ok(None);
             }
             let name = "a fatal error".to_owned();
@@ -626,7 +623,8 @@ impl FaultWatch {
         let look = |channels: &mut DebugChannels| -> Result<_, ChannelError> {
             let snapshot = core.capture(channels, &self.profile)?;
             let unwound = unwind(&snapshot, symbols);
-            let (memory, seen) = (&self.profile.memory, log.seen());
+            let memory = (&*self.profile.memory, symbols.map(Symbols::code_map));
+            let seen = log.seen();
             let traps = seen.traps;
             let halted = HaltedCore::of(&snapshot, &unwound.frames, memory, seen).or_else(|| {
                 let interrupt = in_interrupt(&snapshot, symbols, &unwound)?;

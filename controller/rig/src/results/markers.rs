@@ -263,18 +263,30 @@ impl MarkerReader {
     }
 }
 
-/// Returns what stands behind the prefix of a log, or behind any tag in brackets: `<post>    [!] eeprom`.
+/// Returns what stands behind the prefix of a log, or behind blanks, a bullet, a prompt or any tag:
+/// `<post>    [!] eeprom`, `msh >[!] eeprom`, `post: [!] eeprom`.
 fn behind_context(text: &str) -> Option<&str> {
     without_context(text, true).or_else(|| behind_tag(text))
 }
 
+/// Longest prompt and tag in characters.
+const TAG: usize = 24;
+
 fn behind_tag(text: &str) -> Option<&str> {
     let body = text.trim_ascii_start();
+    if body.len() < text.len() {
+        return Some(body);
+    }
     let close = match body.bytes().next()? {
         b'[' => ']',
         b'<' => '>',
         b'(' => ')',
-        _ => return None,
+        b'-' | b'*' | b'+' | b'#' | b'|' => return body[1..].strip_prefix(' '),
+        _ => {
+            let tag = body.find(['>', ':']).filter(|&end| end <= TAG)?;
+            let is_name = |c: char| c.is_ascii_alphanumeric() || " _-./#@~".contains(c);
+            return body[..tag].chars().all(is_name).then(|| body[tag + 1..].trim_ascii_start());
+        }
     };
     Some(body.split_once(close)?.1.trim_ascii_start())
 }

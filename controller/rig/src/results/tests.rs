@@ -335,6 +335,11 @@ fn markers_of_the_plan_are_read() {
         ("GOOD a\n12:00:01 app[3]: x\n[E] BAD b\nTHE END\n", "markers +a -b end"),
         ("GOOD a\n<err> \u{e9}: x\n<err> app: BAD b\nTHE END\n", "markers +a -b end"),
         ("GOOD a\n<post>    \x1b[31mBAD b\x1b[0m\nTHE END\n", "markers +a -b end"),
+        ("GOOD a\n\t BAD b\nTHE END\n", "markers +a -b end"),
+        ("GOOD a\nmsh >BAD b\nTHE END\n", "markers +a -b end"),
+        ("GOOD a\npost: BAD b\nTHE END\n", "markers +a -b end"),
+        ("GOOD a\n - BAD b\nTHE END\n", "markers +a -b end"),
+        ("GOOD a\nwhat it prints where it fails: it said: not BAD b\nTHE END\n", "markers +a end"),
         ("GOOD a\nE (12) app: not BAD b\nmodem BAD\nTHE END\n", "markers +a end"),
         // A row of the same form with another verdict; a log line has none.
         ("GOOD a\nROW b ERROR\nTHE END\n", "markers +a end"),

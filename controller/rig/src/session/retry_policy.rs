@@ -394,8 +394,8 @@ fn together(first: Verdict, mut passed: Verdict) -> Verdict {
     }
     let Verdict { cause, summary, evidence, tests, notes, .. } = first;
     let summary = format!(
-        "{cause}: {summary}; made again, it passed: something was lost on the way, or it happens \
-         only now and then (find out: --repeat 10)"
+        "{cause}: {summary}; made again, it passed: it happens only now and then, or output was lost \
+         on the way (find out: --repeat 10)"
     );
     Verdict { evidence, tests, notes, ..Verdict::of(Cause::Unconfirmed, summary) }
 }
