@@ -11,7 +11,8 @@ use std::io;
 use std::ops::Range;
 
 use super::failed_results::{FoundLine, quotable, read_some};
-use crate::console::lines::{MAX_LINE, without_prefix};
+use crate::console::lines::MAX_LINE;
+use crate::console::log_prefix::without_prefix;
 use crate::console::{
     AwaitedDoubt, PatternSet, awaited_doubt, names_failure, readable, says_error, tells_failure,
 };

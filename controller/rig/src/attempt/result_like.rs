@@ -7,7 +7,8 @@ use std::fs::File;
 use std::io;
 
 use super::failed_results::read_some;
-use crate::console::lines::{LineSplitter, ReportLine, lossy, plain, without_prefix};
+use crate::console::lines::{LineSplitter, ReportLine, lossy, plain};
+use crate::console::log_prefix::without_prefix;
 use crate::console::tells_failure;
 use crate::judge::{ByteRange, ResultLike};
 

@@ -15,7 +15,7 @@ use std::sync::LazyLock;
 use regex_automata::meta::Regex;
 use regex_automata::util::syntax;
 
-use super::lines::texts;
+use super::log_prefix::texts;
 use super::readable;
 use super::scan::searched_once;
 

@@ -15,7 +15,7 @@ use regex_automata::meta::Regex;
 use regex_automata::util::syntax;
 
 use super::fatal_phrases::{hints, is_fatal};
-use super::lines::texts;
+use super::log_prefix::texts;
 use super::scan::searched_once;
 use super::suspicion::{is_suspicious, words_tell_crash};
 use super::words::{is_zero, listed, words};

@@ -13,7 +13,7 @@
 //! `cut_headline_lines.toml` holds lines that are cut and lines that are not.
 
 use super::failed_result::tells_failure;
-use super::lines::{texts, without_context};
+use super::log_prefix::{behind_bracketed_tag, texts, without_context};
 use super::words::{names_test, words};
 
 /// Most prefixes taken off one line: time, level, tag.
@@ -182,14 +182,7 @@ pub(super) fn is_torn_headline(line: &str) -> bool {
 
 /// Returns the marked headline behind the tag of a core or a task: `[core1] *** HardF`.
 fn behind_tag(text: &str) -> Option<&str> {
-    let body = text.trim_ascii_start();
-    let close = match body.bytes().next()? {
-        b'[' => ']',
-        b'<' => '>',
-        b'(' => ')',
-        _ => return None,
-    };
-    let rest = body.split_once(close)?.1.trim_ascii_start();
+    let rest = behind_bracketed_tag(text)?;
     MARKS.iter().any(|mark| rest.starts_with(mark)).then_some(rest)
 }
 

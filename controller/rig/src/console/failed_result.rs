@@ -17,7 +17,7 @@ use super::error_codes::is_failed_code;
 use super::fallback_boot::tells_fallback;
 use super::foreign_verdict::is_foreign_verdict;
 use super::framework_lines::is_framework_failure;
-use super::lines::texts;
+use super::log_prefix::texts;
 use super::required_value::misses_requirement;
 use super::result_rows::is_failed_row;
 use super::runner_ends::ends_runner_badly;

@@ -7,7 +7,8 @@ use jig_model::pattern::Pattern;
 use jig_model::profile::{FaultSignature, FaultText};
 use regex_automata::{Anchored, Input, meta};
 
-use super::lines::{LineSplitter, lossy, plain, texts};
+use super::lines::{LineSplitter, lossy, plain};
+use super::log_prefix::texts;
 use super::scan::{PatternSetError, finder};
 
 /// A reason stands among so many lines behind its headline: behind some registers, and before the

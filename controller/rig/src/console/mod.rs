@@ -35,6 +35,7 @@ mod held_crash;
 mod line_forms;
 pub(crate) mod lines;
 mod log;
+pub(crate) mod log_prefix;
 mod open_line;
 mod parity;
 mod prepared;

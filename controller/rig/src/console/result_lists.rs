@@ -9,7 +9,7 @@
 //! What stands behind a failed verdict is a detail, if no counter (`crc fail 2`). A row that passes later under the same name was tried again, unless the list itself
 //! comes again: below `Channel 1` and `Channel 2`, `offset` is the name of two things.
 
-use super::lines::texts;
+use super::log_prefix::texts;
 use super::required_value::{differs_from_line, may_be_second};
 use super::result_rows::goes_on;
 use super::words::{Word, listed, number, parsed_count, words};

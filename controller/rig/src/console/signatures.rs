@@ -19,7 +19,7 @@ use regex_automata::nfa::thompson;
 use regex_automata::util::primitives::PatternID;
 use regex_automata::{Anchored, Input, MatchKind, PatternSet as Matches};
 
-use super::lines::texts;
+use super::log_prefix::texts;
 use super::scan::PatternSetError;
 
 /// Limit of the compiled form, against nested repetitions: a hundred signatures take 200 KiB.

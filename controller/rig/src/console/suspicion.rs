@@ -16,7 +16,7 @@
 use super::cut_headline::is_torn_headline;
 use super::failed_result::{is_of_none, tells_failure};
 use super::fatal_phrases::tells_end;
-use super::lines::without_context;
+use super::log_prefix::without_context;
 use super::structured_counts::labelled_failures;
 use super::supervision::tells_intervention;
 use super::words::{Word, is_zero, listed, words};

@@ -5,7 +5,7 @@
 //! (`- name: adc`) stands in front of it, and the list is one of results: a heading says so, or another
 //! item passed.
 
-use super::lines::without_context;
+use super::log_prefix::without_context;
 
 /// Reads `status: failed` as whether it is a passed or a failed state.
 fn state(line: &str) -> Option<bool> {

@@ -13,7 +13,8 @@ use regex::bytes::{Captures, Regex, RegexBuilder};
 
 use super::marked_counts::{counts_any, own_words};
 use super::record::{CaseOutcome, ReportBuilder};
-use crate::console::lines::{Span, lossy, without_context, without_prefix};
+use crate::console::lines::{Span, lossy};
+use crate::console::log_prefix::{behind_bracketed_tag, without_context, without_prefix};
 use crate::console::{awaited_doubt, counts_failure, readable};
 
 /// Says why a plan's markers cannot be used.
@@ -277,18 +278,13 @@ fn behind_tag(text: &str) -> Option<&str> {
     if body.len() < text.len() {
         return Some(body);
     }
-    let close = match body.bytes().next()? {
-        b'[' => ']',
-        b'<' => '>',
-        b'(' => ')',
-        b'-' | b'*' | b'+' | b'#' | b'|' => return body[1..].strip_prefix(' '),
-        _ => {
-            let tag = body.find(['>', ':']).filter(|&end| end <= TAG)?;
-            let is_name = |c: char| c.is_ascii_alphanumeric() || " _-./#@~".contains(c);
-            return body[..tag].chars().all(is_name).then(|| body[tag + 1..].trim_ascii_start());
-        }
+    let bullet = || body.strip_prefix(['-', '*', '+', '#', '|'])?.strip_prefix(' ');
+    let named = || {
+        let tag = body.find(['>', ':']).filter(|&end| end <= TAG)?;
+        let is_name = |c: char| c.is_ascii_alphanumeric() || " _-./#@~".contains(c);
+        body[..tag].chars().all(is_name).then(|| body[tag + 1..].trim_ascii_start())
     };
-    Some(body.split_once(close)?.1.trim_ascii_start())
+    behind_bracketed_tag(body).or_else(bullet).or_else(named)
 }
 
 /// Returns a row without the `NOT` at its end, and without the gap in front of that.

@@ -14,9 +14,8 @@ use super::read_lines::ReadLines;
 use super::reading::Reading;
 use super::record::ResultEvent;
 use super::tap::is_torn;
-use crate::console::lines::{
-    LineSplitter, RawLine, ReportLine, hides_text, lossy, plain, without_prefix,
-};
+use crate::console::lines::{LineSplitter, RawLine, ReportLine, hides_text, lossy, plain};
+use crate::console::log_prefix::without_prefix;
 
 /// Most log prefixes taken off one line: time stamp, level, tag.
 const MAX_PREFIXES: usize = 3;

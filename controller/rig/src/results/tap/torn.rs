@@ -1,6 +1,6 @@
 //! What is left of a `not ok` that another task's output tore apart.
 
-use crate::console::lines::without_context;
+use crate::console::log_prefix::without_context;
 
 /// Tells whether a line holds the `not ` of a point whose `ok` follows on a later line: behind it the
 /// line ends, or a comment or a line of a log begins.
