@@ -10,21 +10,23 @@
 //! *Code that was copied* is code. A program may run from RAM what its image has in flash: a few instructions
 //! around the program counter, which an executable section has too, tell.
 //!
-//! Nothing is told of other memory: a boot loader, a second image or a ROM may be there.
+//! In other memory a boot loader, a second image or a ROM may be. It has no code where the bytes around the
+//! program counter are all alike, as those of memory that was never written are. A core that executes
+//! zeros goes on to where something ends it.
 
 use std::ops::Range;
 
 use jig_model::profile::{MemoryKind, MemoryRegion};
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _, SectionFlags, SymbolKind};
 
+use crate::MemoryRange;
 use crate::ranges::merged;
-use crate::{CoreSnapshot, MemoryRange};
 
 /// How many bytes around the program counter tell copied code: some five instructions. Fewer are found
 /// in the code of each program.
 const COPIED: usize = 12;
 
-/// Where an image has code and data.
+/// Where an image has code and data. Without functions, nothing is known.
 #[derive(Debug, Default)]
 pub(crate) struct CodeMap {
     /// Functions.
@@ -91,64 +93,93 @@ impl CodeMap {
         map
     }
 
-    /// Tells whether a program counter lies in data, whatever was copied there.
-    pub(crate) fn is_data(&self, pc: u32, memory: &[MemoryRegion]) -> bool {
-        let at = u64::from(pc);
+    /// Tells what the image has at a program counter.
+    fn kind(&self, at: u64, memory: &[MemoryRegion]) -> PlaceKind {
         let hold = |ranges: &[Range<u64>]| ranges.iter().any(|range| range.contains(&at));
-        if hold(&self.functions) {
-            return false;
+        let executed = |range: &MemoryRange| (range.start..range.end()).contains(&at);
+        let Some(region) = memory.iter().find(|region| holds(region, at)) else {
+            return PlaceKind::Code;
+        };
+        if self.functions.is_empty() || hold(&self.functions) {
+            return PlaceKind::Code;
         }
         if hold(&self.objects) || hold(&self.data) {
-            return true;
+            return PlaceKind::Data;
         }
-        let executed = |range: &MemoryRange| (range.start..range.end()).contains(&at);
-        !self.executable.iter().any(executed) && self.is_behind_variables(at, memory)
+        if self.executable.iter().any(executed) {
+            return PlaceKind::Code;
+        }
+        let variables = self.written.iter().map(|range| range.start);
+        let behind = |start: u64| holds(region, start) && start <= at;
+        match region.kind == MemoryKind::Ram && variables.into_iter().any(behind) {
+            true => PlaceKind::Data,
+            false => PlaceKind::NotInImage,
+        }
     }
 
-    /// Tells whether an address lies in RAM that holds variables of the image, behind the first of them.
-    fn is_behind_variables(&self, at: u64, memory: &[MemoryRegion]) -> bool {
-        let holds = |region: &MemoryRegion, address: u64| {
-            address.checked_sub(region.start).is_some_and(|offset| offset < region.size)
-        };
-        memory.iter().filter(|region| region.kind == MemoryKind::Ram && holds(region, at)).any(
-            |region| {
-                let mut starts = self.written.iter().map(|range| range.start);
-                starts.any(|start| holds(region, start) && start <= at)
-            },
-        )
+    /// Tells whether a program counter may lie in what is no code.
+    pub(crate) fn may_be_data(&self, pc: u32, memory: &[MemoryRegion]) -> bool {
+        self.kind(u64::from(pc), memory) != PlaceKind::Code
     }
 
-    /// Returns the program counter of a core if it lies in data, and no code of the image was copied
-    /// there.
-    pub(crate) fn executed_data(
-        &self,
-        core: &CoreSnapshot,
-        memory: &[MemoryRegion],
-    ) -> Option<u32> {
-        let pc = core.register("pc").and_then(|value| u32::try_from(value).ok())?;
-        (self.is_data(pc, memory) && !self.was_copied(core, pc)).then_some(pc)
+    /// Tells whether a program counter lies in what is no code, by the bytes `around` it.
+    pub(crate) fn is_data(&self, pc: u32, memory: &[MemoryRegion], around: &MemoryRange) -> bool {
+        match self.kind(u64::from(pc), memory) {
+            PlaceKind::Code => false,
+            PlaceKind::Data => !self.was_copied(pc, around),
+            PlaceKind::NotInImage => around.bytes.len() > COPIED && is_uniform(&around.bytes),
+        }
     }
 
-    fn was_copied(&self, core: &CoreSnapshot, pc: u32) -> bool {
-        // The program counter may stand at each of the instructions.
-        (0..COPIED).step_by(2).any(|before| {
-            let start = u64::from(pc).saturating_sub(before as u64);
-            let Some(bytes) = core.read(start, COPIED) else { return false };
-            // Memory that was never written has one value.
-            let varied = bytes.iter().any(|&byte| byte != bytes[0]);
+    fn was_copied(&self, pc: u32, around: &MemoryRange) -> bool {
+        let Some(at) = u64::from(pc).checked_sub(around.start) else { return false };
+        let holds_pc = |start: &usize| (*start..start + COPIED).contains(&(at as usize));
+        let pieces = around.bytes.windows(COPIED).enumerate();
+        pieces.filter(|(start, _)| start % 2 == 0 && holds_pc(start)).any(|(_, piece)| {
             let holds = |range: &MemoryRange| {
-                range.bytes.windows(COPIED).step_by(2).any(|code| code == bytes)
+                range.bytes.windows(COPIED).step_by(2).any(|code| code == piece)
             };
-            varied && self.executable.iter().any(holds)
+            !is_uniform(piece) && self.executable.iter().any(holds)
         })
     }
+}
+
+fn holds(region: &MemoryRegion, address: u64) -> bool {
+    address.checked_sub(region.start).is_some_and(|offset| offset < region.size)
+}
+
+/// Tells whether bytes are alike, as those of memory that was never written are.
+fn is_uniform(bytes: &[u8]) -> bool {
+    bytes.iter().all(|byte| *byte == bytes[0])
+}
+
+/// What an image has at an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PlaceKind {
+    /// Code, or nothing that is known of it.
+    Code,
+    /// A variable or a constant, or the RAM behind variables.
+    Data,
+    /// Nothing: other images and boot loaders may be there.
+    NotInImage,
+}
+
+/// How many bytes in front of and behind a program counter are looked at.
+const AROUND: u32 = 16;
+
+/// Returns the addresses of the bytes that are looked at around a program counter, within its memory.
+pub(crate) fn around(pc: u32, memory: &[MemoryRegion]) -> Option<Range<u32>> {
+    let region = memory.iter().find(|region| holds(region, u64::from(pc)))?;
+    let pc = u64::from(pc & !1);
+    let start = pc.saturating_sub(AROUND.into()).max(region.start);
+    let end = (pc + u64::from(AROUND)).min(region.start.saturating_add(region.size));
+    Some(u32::try_from(start).ok()?..u32::try_from(end).ok()?)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::debug_info::tests::emulated::{RISCV, address_of, fixture};
-    use crate::{CoreKind, RegisterValue};
 
     const RAM: u64 = 0x8000_0000;
 
@@ -166,20 +197,33 @@ mod tests {
         let elf = std::fs::read(fixture(RISCV, "code-in-ram")).unwrap();
         let map = CodeMap::of_image(&elf);
         let variable = symbol(&elf, "copied");
-        for (pc, data) in [
-            (symbol(&elf, "count"), false),
-            (symbol(&elf, "count") + 8, false),
-            (variable, true),
-            (variable + 4, true),
+        let other = MemoryRegion {
+            name: "psram".into(),
+            kind: MemoryKind::Ram,
+            start: 0x2000_0000,
+            size: 4096,
+        };
+        let [ram] = memory();
+        let memory = [ram, other];
+        for (pc, kind) in [
+            (symbol(&elf, "count"), PlaceKind::Code),
+            (symbol(&elf, "count") + 8, PlaceKind::Code),
+            (variable, PlaceKind::Data),
+            (variable + 4, PlaceKind::Data),
             // Heap or stack.
-            (variable + 0x8000, true),
-            // No memory, and memory below the image.
-            (0x4000_0000, false),
+            (variable + 0x8000, PlaceKind::Data),
+            (0x2000_0100, PlaceKind::NotInImage),
+            // No memory.
+            (0x4000_0000, PlaceKind::Code),
         ] {
-            assert_eq!(map.is_data(pc, &memory()), data, "{pc:#x}");
+            assert_eq!(map.kind(u64::from(pc), &memory), kind, "{pc:#x}");
+            let alike = MemoryRange { start: u64::from(pc) - 16, bytes: vec![0; 32] };
+            assert_eq!(map.is_data(pc, &memory, &alike), kind != PlaceKind::Code, "{pc:#x}");
+            let bytes = (0..32).collect();
+            let varied = MemoryRange { start: u64::from(pc) - 16, bytes };
+            assert_eq!(map.is_data(pc, &memory, &varied), kind == PlaceKind::Data, "{pc:#x}");
         }
-        assert!(!map.is_data(variable + 0x8000, &[]));
-        assert!(!CodeMap::of_image(b"no ELF file").is_data(variable, &memory()));
+        assert!(!CodeMap::of_image(b"no ELF file").may_be_data(variable, &memory));
     }
 
     #[test]
@@ -192,18 +236,24 @@ mod tests {
             range.bytes.get(offset..offset + 40)
         });
         let code = code.unwrap().to_vec();
-        let executed = |bytes: Vec<u8>, offset: u32| {
-            let value = u128::from(copied + offset);
-            let registers = vec![RegisterValue { name: "pc".into(), value, bits: 32 }];
-            let memory_read = vec![MemoryRange { start: u64::from(copied), bytes }];
-            let core = CoreSnapshot { kind: CoreKind::Riscv32, registers, memory: memory_read };
-            map.executed_data(&core, &memory())
+        let is_data = |bytes: Vec<u8>, offset: u32| {
+            let around = MemoryRange { start: u64::from(copied), bytes };
+            map.is_data(copied + offset, &memory(), &around)
         };
         for offset in [0, 4, 20, 36] {
-            assert_eq!(executed(code.clone(), offset), None, "{offset}");
+            assert!(!is_data(code.clone(), offset), "{offset}");
         }
-        assert_eq!(executed(vec![0x6f, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], 0), Some(copied));
-        assert_eq!(executed(vec![0; 64], 16), Some(copied + 16));
-        assert_eq!(executed(Vec::new(), 0), Some(copied));
+        assert!(is_data([0x6f, 0, 0, 0].repeat(3), 0));
+        assert!(is_data(vec![0; 64], 16));
+        assert!(is_data(Vec::new(), 0));
+    }
+
+    #[test]
+    fn what_is_looked_at_lies_in_the_memory_of_the_program_counter() {
+        let memory = memory();
+        let start = RAM as u32;
+        assert_eq!(around(start + 4, &memory), Some(start..start + 20));
+        assert_eq!(around(start + 0x101, &memory), Some(start + 0xf0..start + 0x110));
+        assert_eq!(around(0x4000_0000, &memory), None);
     }
 }

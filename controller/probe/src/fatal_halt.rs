@@ -3,8 +3,8 @@
 //! # Design
 //! A system that finds an overflowed stack or a failed assertion calls a function that waits for ever;
 //! some call the handler of a fault. The core is in no fault then, and may have printed nothing. So these
-//! functions are known by name, as data, and a core that stands in one, or in what it has called, has
-//! failed.
+//! functions are known by name, or by the words at its end, as data, and a core that stands in one, or in
+//! what it has called, has failed.
 //!
 //! Functions in which a healthy program ends, too, are none of them: `exit`, `_exit` and plain loops.
 //! `abort` counts only where its caller is not `exit`, as in some run-time libraries at each end. The
@@ -36,28 +36,15 @@ const FATAL: &[(&str, &[&str])] = &[
             "prvTaskExitError",
         ],
     ),
-    (
-        "Zephyr",
-        &[
-            "k_sys_fatal_error_handler",
-            "z_fatal_error",
-            "z_arm_fatal_error",
-            "z_riscv_fatal_error",
-            "assert_post_action",
-            "k_fatal_halt",
-            "arch_system_halt",
-        ],
-    ),
-    ("RIOT", &["core_panic", "panic_arch"]),
-    ("NuttX", &["_assert", "up_assert", "up_irq_panic"]),
+    ("Zephyr", &["assert_post_action", "k_fatal_halt"]),
+    ("RIOT", &["panic_arch"]),
+    ("NuttX", &["_assert", "up_assert", "_up_assert"]),
     ("ThreadX", &["_tx_thread_stack_error_handler"]),
     ("Mbed", &["mbed_error", "mbed_halt_system", "mbed_assert_internal", "mbed_die"]),
     ("ChibiOS", &["chSysHalt"]),
     ("RTX5", &["osRtxErrorNotify", "osRtxKernelErrorNotify"]),
     ("ESP-IDF", &["esp_system_abort", "panic_abort"]),
-    ("RT-Thread", &["rt_assert_handler"]),
     ("embOS", &["OS_Error"]),
-    ("STM32Cube", &["Error_Handler", "_Error_Handler", "assert_failed"]),
     (
         "CMSIS",
         &[
@@ -68,7 +55,7 @@ const FATAL: &[(&str, &[&str])] = &[
             "SecureFault_Handler",
         ],
     ),
-    ("C", &["abort", "__assert_func", "__assert_fail", "__aeabi_assert", "__stack_chk_fail"]),
+    ("C", &["abort", "__assert_func", "__aeabi_assert", "__stack_chk_fail"]),
     (
         "C++",
         &[
@@ -80,9 +67,34 @@ const FATAL: &[(&str, &[&str])] = &[
         ],
     ),
     ("nRF5 SDK", &["app_error_fault_handler", "app_error_handler_bare"]),
+    ("Infineon", &["Cy_SysLib_Halt", "Cy_SysLib_AssertFailed", "handle_error"]),
+    ("Silicon Labs", &["assertEFM"]),
+    ("MicroPython", &["nlr_jump_fail"]),
+    ("OpenSBI", &["sbi_hart_hang"]),
+    ("coreboot", &["die"]),
     ("Rust", &["rust_begin_unwind"]),
-    ("others", &["panic", "kernel_panic", "k_panic"]),
 ];
+
+/// Words by which the names of most of them end: `z_fatal_error`, `Error_Handler`, `otPlatAssertFail`.
+const FATAL_ENDS: &[&str] = &[
+    "panic",
+    "panic_handler",
+    "panic_loop",
+    "panic_fmt",
+    "fatal_error",
+    "fatal_error_handler",
+    "error_handler",
+    "assert_fail",
+    "assert_failed",
+    "assert_handler",
+    "assertion_failed",
+    "assertion_handler",
+    "system_halt",
+    "last_chance_handler",
+];
+
+/// Parts of names that Rust has mangled.
+const MANGLED: [&str; 2] = ["rust_begin_unwind", "9panicking9panic_fmt"];
 
 /// Functions that end a healthy program by `abort`.
 const ENDS: [&str; 3] = ["exit", "_exit", "__exit"];
@@ -99,7 +111,24 @@ fn base(name: &str) -> &str {
 }
 
 fn is_fatal(name: &str) -> bool {
-    FATAL.iter().any(|(_, names)| names.contains(&base(name)))
+    let name = base(name);
+    FATAL.iter().any(|(_, names)| names.contains(&name)) || ends_fatally(name)
+}
+
+/// Tells whether a name ends with the words of a fatal function: words are apart by `_`, or begin with a
+/// capital.
+fn ends_fatally(name: &str) -> bool {
+    let mut words = String::with_capacity(name.len() + 8);
+    for c in name.chars() {
+        if c.is_ascii_uppercase() && words.ends_with(|c: char| c.is_ascii_lowercase()) {
+            words.push('_');
+        }
+        words.push(c.to_ascii_lowercase());
+    }
+    let words = words.trim_end_matches('_');
+    FATAL_ENDS.iter().any(|end| {
+        words.strip_suffix(end).is_some_and(|front| front.is_empty() || front.ends_with('_'))
+    })
 }
 
 /// Finds the function in which a system has halted, innermost first, in the calls of a core.
@@ -125,7 +154,7 @@ impl FatalRanges {
         let fatal = symbols.filter(|symbol| {
             let name = symbol.name().unwrap_or_default();
             // Rust's own is mangled.
-            is_fatal(name) || name.contains("rust_begin_unwind")
+            is_fatal(name) || MANGLED.iter().any(|part| name.contains(part))
         });
         let range = |symbol: object::Symbol<'_, '_>| {
             let start = symbol.address() & !1;
@@ -179,6 +208,14 @@ mod tests {
             (&["prvIdleTask"], None),
             (&["main", "Reset_Handler"], None),
             (&["panic_button_poll", "main"], None),
+            (&["__gnat_last_chance_handler", "main"], Some(0)),
+            (&["fih_panic_loop", "main"], Some(0)),
+            (&["FatalError", "main"], Some(0)),
+            (&["halAssertHandler", "main"], Some(0)),
+            (&["core::panicking::panic_fmt", "main"], Some(0)),
+            (&["wait_for_panic", "main"], Some(0)),
+            (&["nopanic", "main"], None),
+            (&["error_handler_init", "main"], None),
             (&[], None),
         ] {
             let wanted = found.map(|index: usize| calls[index]);

@@ -59,12 +59,13 @@ pub(super) enum HaltedCore {
 }
 
 impl HaltedCore {
-    /// Tells how a stopped core may have halted, by its chain of calls, the memory of its board,
-    /// where its image has code, and what the emulator has reported; nothing if it goes on.
+    /// Tells how a stopped core may have halted, by its chain of calls, the memory of its board, whether
+    /// it is in data, and what the emulator has reported; nothing if it goes on.
     pub(super) fn of(
         core: &CoreSnapshot,
         frames: &[StackFrame],
-        (memory, code): (&[MemoryRegion], Option<&CodeMap>),
+        memory: &[MemoryRegion],
+        in_data: bool,
         seen: Exceptions,
     ) -> Option<Self> {
         if let Some(name) = fatal_function(frames) {
@@ -73,10 +74,7 @@ impl HaltedCore {
         // A function that has a name is one, wherever it lies.
         let named = frames.first().is_some_and(|frame| frame.function.is_some());
         let outside = code_outside(core, memory).filter(|_| !named).map(Self::CodeOutside);
-        let data = || {
-            let code = code.filter(|_| !translates(core))?;
-            code.executed_data(core, memory).map(Self::InData)
-        };
+        let data = || pc_of(core).filter(|_| in_data).map(Self::InData);
         let stack = || stack_outside(core, memory).map(Self::StackOutside);
         outside.or_else(data).or_else(stack).or_else(|| {
             let running = exception_of(&core.registers).filter(|&number| number != 0)?;
@@ -98,11 +96,14 @@ impl HaltedCore {
                 let running = open.iter().rev().find(stays)?.number;
                 Some(Self::InHandler { running, open: Vec::new() })
             }
-            (Self::StackOutside(_), Self::StackOutside(_))
-            | (Self::CodeOutside(_), Self::CodeOutside(_))
-            | (Self::InData(_), Self::InData(_)) => Some(self),
+            (now, first) if now.is_lost() && first.is_lost() => Some(self),
             (now, first) => (now == first).then_some(self),
         }
+    }
+
+    /// Tells whether the program has left its code or its stack.
+    pub(super) fn is_lost(&self) -> bool {
+        matches!(self, Self::StackOutside(_) | Self::CodeOutside(_) | Self::InData(_))
     }
 
     /// Returns what it proves.
@@ -151,9 +152,22 @@ impl HaltedCore {
 /// Tells whether the program counter or the stack pointer of a core lies in no memory, or the program
 /// counter may lie in data.
 pub(super) fn is_lost(core: &CoreSnapshot, memory: &[MemoryRegion], code: &CodeMap) -> bool {
-    let pc = core.register("pc").and_then(|value| u32::try_from(value).ok());
-    let in_data = || !translates(core) && pc.is_some_and(|pc| code.is_data(pc, memory));
-    code_outside(core, memory).is_some() || stack_outside(core, memory).is_some() || in_data()
+    code_outside(core, memory).is_some()
+        || stack_outside(core, memory).is_some()
+        || may_be_in_data(core, memory, code).is_some()
+}
+
+/// Returns the program counter of a core if it may lie in data.
+pub(super) fn may_be_in_data(
+    core: &CoreSnapshot,
+    memory: &[MemoryRegion],
+    code: &CodeMap,
+) -> Option<u32> {
+    pc_of(core).filter(|&pc| !translates(core) && code.may_be_data(pc, memory))
+}
+
+fn pc_of(core: &CoreSnapshot) -> Option<u32> {
+    core.register("pc").and_then(|value| u32::try_from(value).ok())
 }
 
 /// Returns the program counter of a core if it lies in no memory.
@@ -161,7 +175,7 @@ fn code_outside(core: &CoreSnapshot, memory: &[MemoryRegion]) -> Option<u32> {
     if translates(core) || memory.is_empty() {
         return None;
     }
-    let pc = core.register("pc").and_then(|value| u32::try_from(value).ok())?;
+    let pc = pc_of(core)?;
     let holds = |region: &MemoryRegion| {
         u64::from(pc).checked_sub(region.start).is_some_and(|offset| offset < region.size)
     };
@@ -239,7 +253,7 @@ mod tests {
             let mut core = core(0, satp);
             let value = u128::from(pc);
             core.registers.push(RegisterValue { name: "pc".into(), value, bits: 32 });
-            HaltedCore::of(&core, &[], (memory, None), Exceptions::default())
+            HaltedCore::of(&core, &[], memory, false, Exceptions::default())
         };
         let memory = [region];
         assert_eq!(told(0x3ffe, None, &memory), None);
@@ -256,7 +270,7 @@ mod tests {
         core.registers.push(RegisterValue { name: "xpsr".into(), value, bits: 32 });
         let open = open.iter().map(|&(number, entry)| OpenException { number, entry }).collect();
         let seen = Exceptions { open, ..Exceptions::default() };
-        HaltedCore::of(&core, &[], (&[], None), seen)
+        HaltedCore::of(&core, &[], &[], false, seen)
     }
 
     #[test]

@@ -25,6 +25,10 @@ const LEFT_UNCLEARED: &str = "; behind the last output the core took a fault who
 const LEFT_ELSEWHERE: &str = "; behind the last output the core took a fault whose handler has \
      returned neither to the instruction nor behind it";
 
+fn failed_exit(code: i32) -> String {
+    format!("; the program has asked for its end by `ecall` with code {code}, and nothing answers")
+}
+
 /// Finds out whether a core on which nothing has failed is in a fault for good, and tells of it;
 /// nothing if it is not. `caught` is the core at the only fault that it took.
 pub(crate) fn standing_fault<M: FaultMachine>(
@@ -106,6 +110,8 @@ pub(super) fn trap_story(
         TrapShape::Repeats => (Cause::CoreFault, REPEATS.to_owned()),
         TrapShape::CallRepeats => (Cause::CoreFault, CALL_REPEATS.to_owned()),
         TrapShape::Call => (Cause::CoreFault, STANDS_IN_CALL.to_owned()),
+        // The handler may have put another number there.
+        TrapShape::FailedExit(code) => (Cause::Unconfirmed, failed_exit(code)),
     };
     story.proves = Some(proves);
     story.summary += &how;

@@ -71,6 +71,8 @@ pub(super) enum TrapShape {
     CallRepeats,
     /// It stands in the handler of an environment call, which does not return.
     Call,
+    /// As [`Self::Call`], by a call that asks for the end with the code of a failure.
+    FailedExit(i32),
     /// As [`Self::Call`], by a call of a program that the handler's owner may not want to answer.
     CallOfUser(Trap),
 }
@@ -242,7 +244,11 @@ fn standing_in_call(
         }
     }
     let second = look(channels)?.filter(|(_, second)| *second == first);
-    Ok(second.map(|(snapshot, _)| TrapFound { snapshot, shape: TrapShape::Call }))
+    let second = second.filter(|(snapshot, _)| !Trap::is_good_exit(snapshot));
+    Ok(second.map(|(snapshot, _)| {
+        let shape = Trap::failed_exit(&snapshot).map_or(TrapShape::Call, TrapShape::FailedExit);
+        TrapFound { snapshot, shape }
+    }))
 }
 
 /// Tells whether the handler of a trap returns to the instruction that has caused it, or shortly in

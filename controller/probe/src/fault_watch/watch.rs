@@ -24,15 +24,16 @@ use tokio::sync::oneshot;
 use super::capture::{CortexM, capture_riscv};
 use super::fault_loop::{FaultStand, WATCHED};
 use super::fault_stand::{WatchPoints, standing_in_fault};
-use super::halted_core::HaltedCore;
+use super::halted_core::{HaltedCore, may_be_in_data};
 use super::registers::{CurrentRegisters, ImageRanges, at_end, sighting, suspicion};
 use super::stopped_core::{halt_story, story_of, trap_story};
 use super::telling::{RequestSymbols, told, told_with};
 use super::trap_watch::standing_in_trap;
+use crate::code_map::around;
 use crate::debug_info::{exception_name, is_fault, unwind};
 use crate::post_mortem::Since;
 use crate::riscv::in_interrupt;
-use crate::{CoreKind, CoreSnapshot, Symbols, Why, parse_register_dump};
+use crate::{CoreKind, CoreSnapshot, MemoryRange, Symbols, Why, parse_register_dump};
 
 /// How often the thread checks for requests while the machine runs.
 const LOOK: Duration = Duration::from_millis(50);
@@ -42,6 +43,9 @@ const MOST_FAULTS: u32 = 3;
 
 /// How many times a boot is stopped at a handler in all: one may be that of interrupts, too.
 const MOST_STOPS: u32 = 16;
+
+/// How many times a core is looked at that was lost, and is elsewhere now: it may have come to a fault.
+const MOST_LOOKS: u32 = 2;
 
 /// How long the first instruction of a handler may take.
 const STEP: Duration = Duration::from_secs(1);
@@ -310,6 +314,14 @@ impl LaunchedCore {
         let stacked = core.stacked(channels, profile, frame)?;
         Ok(stacked.map_or_else(Vec::new, |(at, _)| vec![at, at + 2, at + 4]))
     }
+}
+
+/// What two looks at a core that is in no fault have found.
+enum HaltLook {
+    GoesOn,
+    /// It has left its code or its stack at first, and is elsewhere now.
+    WasLost,
+    Halted(HaltedCore, Box<CoreSnapshot>),
 }
 
 /// The thread's own: it ends when the board's last handle is dropped.
@@ -589,25 +601,35 @@ impl FaultWatch {
         launch.stands = true;
         let image = RequestSymbols::load(request);
         let symbols = image.symbols.as_ref();
-        let core = match &launch.core {
-            LaunchedCore::Riscv32 => {
-                let log = &launch.exceptions;
-                return match standing_in_trap((&mut *channels, log), &self.profile, symbols)? {
-                    Some(found) => Ok(Some(trap_story(&found, &image, request))),
-                    None => self.halted((&launch.core, channels, log), &image, request),
-                };
-            }
-            LaunchedCore::CortexM(core) => core,
-        };
         let log = &launch.exceptions;
-        let machine = (&mut *channels, log, &*self.profile);
-        let found = standing_in_fault(core, machine, &launch.points, symbols)?;
-        let Some(FaultStand { shape, snapshot }) = found else {
-            return self.halted((&launch.core, channels, log), &image, request);
-        };
-        // Of several faults, the first may be one that the firmware got over.
-        let caught = launch.fault.take().filter(|_| launch.points.caught == 1);
-        Ok(Some(story_of(shape, &snapshot, caught.as_ref(), &image, request)))
+        for _ in 0..MOST_LOOKS {
+            match &launch.core {
+                LaunchedCore::Riscv32 => {
+                    let found = standing_in_trap((&mut *channels, log), &self.profile, symbols)?;
+                    if let Some(found) = found {
+                        return Ok(Some(trap_story(&found, &image, request)));
+                    }
+                }
+                LaunchedCore::CortexM(core) => {
+                    let machine = (&mut *channels, log, &*self.profile);
+                    let found = standing_in_fault(core, machine, &launch.points, symbols)?;
+                    if let Some(FaultStand { shape, snapshot }) = found {
+                        // Of several faults, the first may be one that the firmware got over.
+                        let caught = launch.fault.take().filter(|_| launch.points.caught == 1);
+                        let caught = caught.as_ref();
+                        return Ok(Some(story_of(shape, &snapshot, caught, &image, request)));
+                    }
+                }
+            }
+            match self.halted((&launch.core, channels, log), symbols)? {
+                HaltLook::GoesOn => return Ok(None),
+                HaltLook::Halted(halted, snapshot) => {
+                    return Ok(Some(halt_story(&halted, &snapshot, &image, request)));
+                }
+                HaltLook::WasLost => {}
+            }
+        }
+        Ok(None)
     }
 
     /// Finds out whether a machine that is in no fault has halted for good: two looks find its core in
@@ -615,31 +637,51 @@ impl FaultWatch {
     fn halted(
         &self,
         (core, channels, log): (&LaunchedCore, &mut DebugChannels, &ExceptionLog),
-        image: &RequestSymbols,
-        request: &PostMortemRequest,
-    ) -> Result<Option<PostMortem>, ChannelError> {
-        let symbols = image.symbols.as_ref();
+        symbols: Option<&Symbols>,
+    ) -> Result<HaltLook, ChannelError> {
         channels.gdb.stand()?;
         let look = |channels: &mut DebugChannels| -> Result<_, ChannelError> {
             let snapshot = core.capture(channels, &self.profile)?;
             let unwound = unwind(&snapshot, symbols);
-            let memory = (&*self.profile.memory, symbols.map(Symbols::code_map));
-            let seen = log.seen();
+            let in_data = self.is_in_data(channels, &snapshot, symbols)?;
+            let (frames, memory, seen) = (&unwound.frames, &self.profile.memory, log.seen());
             let traps = seen.traps;
-            let halted = HaltedCore::of(&snapshot, &unwound.frames, memory, seen).or_else(|| {
+            let halted = HaltedCore::of(&snapshot, frames, memory, in_data, seen).or_else(|| {
                 let interrupt = in_interrupt(&snapshot, symbols, &unwound)?;
                 Some(HaltedCore::InTrap { interrupt, traps })
             });
             Ok(halted.map(|halted| (halted, snapshot)))
         };
-        let Some((first, _)) = look(channels)? else { return Ok(None) };
+        let Some((first, _)) = look(channels)? else { return Ok(HaltLook::GoesOn) };
         channels.gdb.resume(Packets::default())?;
         if channels.gdb.wait_while_it_runs(WATCHED)?.is_none() {
             channels.gdb.interrupt()?;
         }
-        let Some((second, snapshot)) = look(channels)? else { return Ok(None) };
-        let halted = second.since(&first);
-        Ok(halted.map(|halted| halt_story(&halted, &snapshot, image, request)))
+        let second = look(channels)?;
+        let halted = second.and_then(|(now, snapshot)| Some((now.since(&first)?, snapshot)));
+        Ok(match halted {
+            Some((halted, snapshot)) => HaltLook::Halted(halted, Box::new(snapshot)),
+            None if first.is_lost() => HaltLook::WasLost,
+            None => HaltLook::GoesOn,
+        })
+    }
+
+    /// Tells whether the core of a machine that stands executes what is no code of its image.
+    fn is_in_data(
+        &self,
+        channels: &mut DebugChannels,
+        snapshot: &CoreSnapshot,
+        symbols: Option<&Symbols>,
+    ) -> Result<bool, ChannelError> {
+        let memory = &self.profile.memory;
+        let Some(code) = symbols.map(Symbols::code_map) else { return Ok(false) };
+        let pc = may_be_in_data(snapshot, memory, code);
+        let Some((pc, around)) = pc.and_then(|pc| Some((pc, around(pc, memory)?))) else {
+            return Ok(false);
+        };
+        let mut bytes = vec![0; around.len()];
+        channels.gdb.read_memory(around.start, &mut bytes)?;
+        Ok(code.is_data(pc, memory, &MemoryRange { start: around.start.into(), bytes }))
     }
 
     /// Looks what became of the machine after its fault was caught; it stands afterwards.

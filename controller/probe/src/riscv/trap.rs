@@ -29,7 +29,8 @@
 //!
 //! An environment call from machine mode whose handler is never left is a fault, too: there was
 //! nothing to answer it. This is looked at for longer, and only if the faulting instruction is a
-//! call and interrupts are off; a call that asks for the end of the program is none.
+//! call and interrupts are off; a call that asks for the end of the program is none, unless it tells of a
+//! failure.
 //!
 //! Without a proof, a core whose interrupts are off and whose `mstatus` still shows the entry of
 //! the trap (`MPP` is M; each `mret` sets it to U where the core has that mode) is told as a
@@ -48,6 +49,14 @@ const SIE: u32 = 1 << 1;
 const SPP: u32 = 1 << 8;
 /// Calls `exit` and `exit_group`, as newlib and Linux number them.
 const EXITS: [u32; 2] = [93, 94];
+/// Calls of supervisor mode that end the program (SBI): the old shutdown, and the system reset extension.
+const SBI_SHUTDOWN: u32 = 8;
+const SBI_RESET: u32 = 0x5352_5354;
+/// Largest number that is taken for an exit code. Other numbers in its register are those of the handler.
+const MOST_EXIT_CODE: u32 = 512;
+/// How many words of the stack may be those of saved registers, and how far `a0` is in front of `a7` there.
+const SAVED_WORDS: u32 = 64;
+const ARGUMENTS: u32 = 7;
 /// `mcause`: not caused by an instruction.
 const INTERRUPT: u32 = 1 << 31;
 /// `mstatus`: the mode from which the trap came, in two bits.
@@ -114,8 +123,34 @@ impl Trap {
     /// interrupts are off, the program is to be returned to, and has not asked for its end.
     pub(crate) fn may_be_unanswered(snapshot: &CoreSnapshot) -> bool {
         let word = |name: &str| snapshot.register(name).map_or(0, |value| value as u32);
-        let entered = word("mstatus") & (MIE | MPP) == 0 && word("satp") == 0;
-        entered && !EXITS.contains(&word("a7"))
+        let entered = word("mstatus") & MIE == 0 && word("mstatus") & MPP != MPP;
+        let ends = asks_for_end(snapshot) || Self::is_good_exit(snapshot);
+        entered && word("satp") == 0 && !ends
+    }
+
+    /// Returns the code of a failure with which the program asks for its end by a call: of the registers, or
+    /// of those that the handler has saved on the stack, in the order of their numbers.
+    pub(crate) fn failed_exit(snapshot: &CoreSnapshot) -> Option<i32> {
+        let word = |name: &str| snapshot.register(name).map_or(0, |value| value as u32);
+        let (call, stack) = (word("a7"), word("sp"));
+        if !EXITS.contains(&call) {
+            return None;
+        }
+        let saved = |index: u32| snapshot.word(stack.checked_add(4 * index)?);
+        let mut frame = (ARGUMENTS..SAVED_WORDS).filter(|&index| saved(index) == Some(call));
+        let code = match frame.next().and_then(|index| saved(index - ARGUMENTS)) {
+            Some(code) => code,
+            // A handler in C gets the cause as its argument.
+            None => Some(word("a0")).filter(|&code| code != word("mcause"))?,
+        };
+        let is_code = (1..=MOST_EXIT_CODE).contains(&(code as i32).unsigned_abs());
+        is_code.then_some(code as i32)
+    }
+
+    /// Tells whether the call of the core asks for the end of the program and tells of no failure.
+    pub(crate) fn is_good_exit(snapshot: &CoreSnapshot) -> bool {
+        let call = snapshot.register("a7").map_or(0, |value| value as u32);
+        EXITS.contains(&call) && Self::failed_exit(snapshot).is_none()
     }
 
     /// Tells whether it is an environment call.
@@ -140,7 +175,7 @@ impl Trap {
         const MACHINE_CALL: u32 = 11;
         let word = |name: &str| snapshot.register(name).and_then(|v| u32::try_from(v).ok());
         let cause = word("mcause").filter(|&cause| cause == MACHINE_CALL)?;
-        let unexpected = entry_shows(snapshot) && !EXITS.contains(&word("a7")?);
+        let unexpected = entry_shows(snapshot) && !asks_for_end(snapshot);
         let trap = Self { cause, at: word("mepc")?, value: 0, handler: word("mtvec")? & !3 };
         unexpected.then_some(trap)
     }
@@ -168,6 +203,22 @@ impl Trap {
             11 => "environment call from machine mode".to_owned(),
             cause => format!("exception {cause}"),
         }
+    }
+}
+
+/// Tells whether a call asks for the end of the program and tells of no failure, as far as registers show
+/// it: behind the entry of a handler, the code may be on the stack only.
+fn asks_for_end(snapshot: &CoreSnapshot) -> bool {
+    const SUPERVISOR_CALL: u32 = 9;
+    let word = |name: &str| snapshot.register(name).map_or(0, |value| value as u32);
+    let call = word("a7");
+    let supervisor = word("mcause") == SUPERVISOR_CALL;
+    match call {
+        _ if EXITS.contains(&call) => word("a0") == 0,
+        SBI_SHUTDOWN => supervisor,
+        // Its second argument is a reason, 0 for none.
+        SBI_RESET => supervisor && word("a1") == 0,
+        _ => false,
     }
 }
 
@@ -325,6 +376,7 @@ mod tests {
     use super::super::parse_registers;
     use super::super::registers::tests::DUMP;
     use super::*;
+    use crate::MemoryRange;
 
     fn with(changes: &[(&str, u128)]) -> CoreSnapshot {
         let mut snapshot = parse_registers(DUMP).unwrap();
@@ -366,7 +418,24 @@ mod tests {
             assert_eq!(found(&[change]), None, "{change:?}");
         }
         assert_eq!(found(&[("a7", 93)]), None);
-        assert_eq!(found(&[("a7", 129)]), Some(11));
+        for (registers, saved, code) in [
+            (1, None, Some(1)),
+            (256, None, Some(256)),
+            (u32::MAX, None, Some(-1)),
+            // Of the handler, which has saved what was there.
+            (11, None, None),
+            (11, Some(3), Some(3)),
+            (11, Some(0), None),
+            (0x8000_0100, None, None),
+        ] {
+            let registers = [("a7", 93), ("a0", u128::from(registers)), ("sp", 0x8000_1000)];
+            let mut core = with(&[&call[..], &registers].concat());
+            let frame = saved.map_or([0; 12], |code| [0, 0, 0, 0, code, 0, 0, 0, 0, 0, 0, 93]);
+            let bytes = frame.iter().flat_map(|word: &u32| word.to_le_bytes()).collect();
+            core.memory = vec![MemoryRange { start: 0x8000_1000, bytes }];
+            assert_eq!(Trap::failed_exit(&core), code, "{registers:?} {saved:?}");
+            assert_eq!(Trap::is_good_exit(&core), code.is_none(), "{registers:?} {saved:?}");
+        }
     }
 
     #[test]
@@ -402,6 +471,11 @@ mod tests {
             let answered = with(&[("mstatus", 0x80), ("a7", 999), change]);
             assert!(!Trap::may_be_unanswered(&answered), "{change:?}");
         }
+        let reset = |reason| {
+            let call = [("mstatus", 0x880), ("mcause", 9), ("a7", 0x5352_5354), ("a1", reason)];
+            Trap::may_be_unanswered(&with(&call))
+        };
+        assert!(!reset(0) && reset(1));
     }
 
     #[test]

@@ -73,6 +73,8 @@ const LOGGED: &[&str] = &[
     "ast chance handler",
     "spinning forever",
     "ERROR STOP",
+    "[MSG:Reset to continue]",
+    "(Required to lock TCPIP core",
     "Unregistered interrupt",
     "Reset info: 0x07",
     "(most recent call last)",
