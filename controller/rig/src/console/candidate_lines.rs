@@ -8,7 +8,7 @@ use regex_automata::util::syntax;
 use super::scan::searched_once;
 use super::{
     crash_evidence, error_codes, failed_result, fallback_boot, fatal_phrases, foreign_verdict,
-    framework_lines, readable, required_value, result_lists, result_rows, runner_ends,
+    framework_lines, legacy_text, readable, required_value, result_lists, result_rows, runner_ends,
     structured_counts, test_subject, unit_verdicts, verdict_phrases,
 };
 
@@ -26,6 +26,7 @@ pub(super) static CANDIDATE: LazyLock<Option<Regex>> = LazyLock::new(|| {
         error_codes::HINTS,
         fallback_boot::HINTS,
         foreign_verdict::HINTS,
+        legacy_text::HINTS,
         required_value::HINTS,
         runner_ends::HINTS,
         structured_counts::HINTS,

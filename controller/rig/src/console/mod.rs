@@ -32,6 +32,7 @@ mod foreign_verdict;
 mod framework_lines;
 mod handle;
 mod held_crash;
+mod legacy_text;
 mod line_forms;
 pub(crate) mod lines;
 mod log;

@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use super::legacy_text::failed_verdict;
 use super::lines::{lossy, plain_rows};
 use super::screen_rows::overprinted;
 
@@ -43,7 +44,8 @@ fn in_plain_letters(clean: Cow<'_, [u8]>) -> Cow<'_, str> {
     let is_wide = clean.contains(&0);
     let letters = clean.iter().copied().skip_while(|b| is_wide && (*b == 0 || mark(b)));
     let bytes: Vec<u8> = letters.filter(|&b| b != 0).collect();
-    for c in lossy(&bytes).chars() {
+    let read = failed_verdict(&bytes).map_or_else(|| lossy(&bytes), Cow::Owned);
+    for c in read.chars() {
         match c {
             '\u{8}' => {
                 text.pop();

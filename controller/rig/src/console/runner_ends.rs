@@ -41,7 +41,7 @@ const FORMS: &[Form] = &[
     ("tap-exit", r"^# (?:exit|exited)(?: (?:code|status|with))*[:= ]+NONZERO"),
     (
         "leaked-things",
-        r"\b0*[1-9][0-9]* (?:(?:memory|heap) )?THINGS (?:(?:were|was|are|is|still|have|has|been|in \d+ allocations?) )*(?:leaked|lost|unfreed|not (?:freed|released|closed))\b",
+        r"\b0*[1-9][0-9]* (?:(?:memory|heap) )?THINGS (?:\([^)]*\) )?(?:(?:were|was|are|is|still|have|has|been|in \d+ allocations?) )*'?(?:leaked|lost|unfreed|not (?:freed|released|closed))\b",
     ),
     (
         "leak-count",
@@ -54,10 +54,15 @@ const FORMS: &[Form] = &[
     ),
     ("leak-lost", r"\bdefinitely lost: [0-9,]*[1-9][0-9,]* bytes\b"),
     ("leak-direct", r"^(?:in)?direct leak of [1-9][0-9]* byte\(s\)"),
+    ("leak-of", r"\bleaks?(?:age)?(?: of|[!:]+) 0*[1-9][0-9]* THINGS\b"),
+    (
+        "leak-at-exit",
+        r"\b0*[1-9][0-9]* THINGS (?:(?:are|is) )?still (?:allocated|in use) at exit\b",
+    ),
 ];
 
 /// Text of which one stands in each such line, unless a word of results does.
-pub(super) const HINTS: &str = r"UNITY_END|leak|definitely lost|(?:runner|harness|_main|run_tests?|all[ _-]tests|[ _]main|pytest|ctest|session)[^\r\n]*[1-9]|(?:set|tear)[ _-]?(?:up|down)[^\r\n]*[1-9]|cleanup[^\r\n]*[1-9]|# exit|not (?:freed|released|closed)|unfreed|[1-9] [a-z]+ (?:were |was |are )?lost";
+pub(super) const HINTS: &str = r"UNITY_END|leak|definitely lost|(?:runner|harness|_main|run_tests?|all[ _-]tests|[ _]main|pytest|ctest|session)[^\r\n]*[1-9]|(?:set|tear)[ _-]?(?:up|down)[^\r\n]*[1-9]|cleanup[^\r\n]*[1-9]|# exit|not (?:freed|released|closed)|unfreed|at exit|[1-9] [a-z]+ (?:were |was |are )?lost";
 
 /// Words of a line that tells of no such end.
 const DENIALS: &str = "\

@@ -58,11 +58,17 @@ const FORMS: &[Form] = &[
         "all",
         r"\bnot all (?:are |were )?(?:fine|good|ok|okay|passed|green)\b|(?:^|[,;] )[1-9][0-9]* (?:(?:is|are|was|were) )?not (?:good|ok|okay|passed)$|^(?:\w+[:,] )?(?:(?:some|[1-9][0-9]*) )?(?:tests?|checks?|cases?) (?:are |is )?(?:failing|red)[.!]*$|, [1-9][0-9]* (?:tests?|checks?) red[.!]*$",
     ),
+    (
+        "subject-part",
+        r"^(?:[\w.+-]+ ){0,3}SUBJECT: (?:[\w.+-]+ ){1,4}(?:held (?:low|high)|not (?:running|toggling|oscillating|responding|detected|found|present|working)|stuck (?:at|low|high)\b.*|(?:exceeds|beyond|below|above) (?:the |its )?(?:limit|threshold|minimum|maximum|spec)\b.*)[.!]*$",
+    ),
+    ("subject-lost", r"^(?:[\w.+-]+ ){0,3}SUBJECT: .*\b0*[1-9][0-9]* lost[.!]*$"),
+    ("malfunction", r"\b(?:self[ _-]?test|bist)\b.* malfunctions?(?: detected)?\b"),
     ("packets", r"\b[1-9][0-9.]*% packet loss\b"),
 ];
 
 /// Text of which one stands in each such line, unless a word of results does.
-pub(super) const HINTS: &str = r"\bdead\b|\bbroken\b|\bstuck\b|missing|mismatch|corrupt|shorted|damaged|defective|faulty|unresponsive|degraded|\bhung\b|\bno (?:response|answer|ack|reply|data|signal|link|connection)|\bnot (?:found|detected|present|responding|correct|valid|equal|matching|working|connected|in|within|all|good|ok|passed)|: ?bad |wrong|unexpected|out of|outside|below|above|exceeds|beyond|limits? (?:violated|exceeded)|failing|\bred\b|packet loss";
+pub(super) const HINTS: &str = r"\bdead\b|\bbroken\b|\bstuck\b|missing|mismatch|corrupt|shorted|damaged|defective|faulty|unresponsive|degraded|\bhung\b|\bno (?:response|answer|ack|reply|data|signal|link|connection)|\bnot (?:found|detected|present|responding|correct|valid|equal|matching|working|connected|in|within|all|good|ok|passed)|: ?bad |wrong|unexpected|out of|outside|below|above|exceeds|beyond|limits? (?:violated|exceeded)|failing|\bred\b|packet loss|held (?:low|high)|not (?:running|toggling|oscillating)|malfunction|[1-9] lost";
 
 /// Words of a line that tells of no failure.
 const DENIALS: &str = "\

@@ -47,6 +47,7 @@ const PHRASES: &[&str] = &[
     r"(?i-u)^\[ ?(?:fail|failed|nok|not ok) ?\] NAME$",
     r"(?i-u)^(?:[-*+]|\d{1,2}[.)]) +NAME ?: ?(?:fail|failed|nok|not ok)[.!]*$",
     r"^NAME ?(?:JOINT)?NOT (?:OK|PASSED|GOOD)DETAIL",
+    r"(?i-u)^NAME: not ok -+ \S",
     r"^NAME ?(?:=>|->|\.{2,}) ?(?:KO|NG|NOK)[.!]*$",
     // Another language
     r"^\W*FOREIGN\W*$",
@@ -60,7 +61,7 @@ const PHRASES: &[&str] = &[
     r"(?i-u)^(?:bad|ng|nok|ko) ?[:=] ?0*[1-9]\d*[ ,;/]+(?:good|ok|pass) ?[:=] ?\d+$",
     r"(?i-u)^(?:good|ok|pass) ?[:=] ?\d+[ ,;/]+(?:bad|ng|nok|ko) ?[:=] ?0*[1-9]\d*$",
     r"(?i-u)^\S+: \d+ (?:blocks|vectors|samples|words|bytes|patterns|pages|sectors), 0*[1-9]\d* mismatch(?:es)?$",
-    r"(?i-u)^(?:\w+ )?\w*test: 0*[1-9]\d* (?:problem|fault|issue)(?:s|\(s\))?[.!]*$",
+    r"(?i-u)^(?:\w+ )?[\w-]*test: 0*[1-9]\d* (?:problem|fault|issue)(?:s|\(s\))?(?: found| detected)?(?:[,;] .*)?[.!]*$",
     // Structured
     r#"(?i-u)"pass" ?: ?false"#,
     r#"(?i-u)^\{ ?"status" ?: ?"error" ?, ?"code" ?: ?-?[1-9]\d* ?\}$"#,
@@ -190,6 +191,10 @@ mod tests {
     fn a_verdict_stands_in_its_place() {
         for (line, failed) in [
             ("adc: ERR", true),
+            ("mtd_nandecctest: not ok - double-bit-error-in-data-detect", true),
+            ("mtd_nandecctest: ok - double-bit-error-in-data-detect", false),
+            ("Self-test: 1 problem found, see log", true),
+            ("Self-test: 0 problems found", false),
             ("adc: ERROR -5", true),
             ("adc: ERROR: no ack", false),
             ("adc ERROR", false),

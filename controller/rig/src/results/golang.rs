@@ -32,7 +32,7 @@ static FAILING: AssertionSigns =
 pub(super) const GOLANG: FormatSpec = FormatSpec {
     format: ResultFormat::Go,
     family: ResultFormat::Go,
-    begins: b"=-",
+    begins: b"=-F",
     holds: &[],
     opens,
     tells_size: |_| false,
@@ -43,7 +43,8 @@ pub(super) const GOLANG: FormatSpec = FormatSpec {
 const RUN: &str = "=== RUN   ";
 
 fn opens(line: &ReportLine<'_>) -> bool {
-    line.text.strip_prefix(RUN).is_some_and(is_name) || result(line.text).is_some()
+    let text = line.text;
+    text.strip_prefix(RUN).is_some_and(is_name) || result(text).is_some() || is_failed_package(text)
 }
 
 impl Grammar for Golang {
@@ -156,6 +157,15 @@ fn package(text: &str) -> Option<(bool, &str)> {
     };
     let name = rest.split(['\t', ' ']).next()?;
     (!name.is_empty()).then_some((good, name))
+}
+
+/// Tells whether a line says that a package has failed, in a form that no log has: `FAIL\tpackage\t0.005s`,
+/// `FAIL\tpackage [build failed]`.
+fn is_failed_package(text: &str) -> bool {
+    let Some((false, name)) = package(text) else { return false };
+    let rest = &text["FAIL\t".len() + name.len()..];
+    let timed = rest.strip_prefix('\t').and_then(|time| seconds(time.strip_suffix('s')?));
+    timed.is_some() || rest.starts_with(" [") && rest.ends_with(" failed]")
 }
 
 /// Tells whether a text names a test, an example, a fuzz target, or a sub-test of one.
