@@ -17,10 +17,10 @@
 //!    before the handler of a fault that has happened. Handlers are those of the vector table and
 //!    those that were entered, so a table that was moved hides none.
 //!
-//! A fault whose handler has returned, which nothing was printed after and which the status registers
-//! still show, is told as one that may not be over: the handler may have left it to an endless loop,
-//! or have stepped over it without clearing it. Armv6-M has no such registers: there, such a fault is
-//! one whose handler has not returned to the instruction or behind it, as far as it was caught.
+//! A fault whose handler has returned, and which nothing was printed after, is told as one that may not be
+//! over in two cases: the status registers still show it (Armv6-M has none), or its handler has not
+//! returned to the instruction or behind it, as far as it was caught. The handler may have left it to an
+//! endless loop.
 
 use jig_drivers::qemu::debug::{ChannelError, DebugChannels, Packets, Stop};
 use jig_drivers::qemu::{ExceptionLog, Exceptions};
@@ -41,7 +41,7 @@ pub(super) struct WatchPoints {
     /// First addresses of the handlers of faults.
     pub(super) handlers: Vec<u32>,
     /// Where the handler of the last fault that was caught returns to, if it retries the instruction
-    /// or steps over it; nothing once it has. Only of Armv6-M, which has no fault status.
+    /// or steps over it; nothing once it has.
     pub(super) returns: Vec<u32>,
     /// How many faults were caught.
     pub(super) caught: u32,

@@ -33,7 +33,7 @@ use crate::code_map::around;
 use crate::debug_info::{exception_name, is_fault, unwind};
 use crate::post_mortem::Since;
 use crate::riscv::in_interrupt;
-use crate::{CoreKind, CoreSnapshot, MemoryRange, Symbols, Why, parse_register_dump};
+use crate::{CoreSnapshot, MemoryRange, Symbols, Why, parse_register_dump};
 
 /// How often the thread checks for requests while the machine runs.
 const LOOK: Duration = Duration::from_millis(50);
@@ -298,8 +298,7 @@ impl LaunchedCore {
 
 impl LaunchedCore {
     /// Returns where the handler, at whose first instruction the machine stands, returns to if it
-    /// retries the instruction that has faulted or steps over it; of a core that shows its last fault
-    /// nothing.
+    /// retries the instruction that has faulted or steps over it.
     fn returns(
         &self,
         channels: &mut DebugChannels,
@@ -307,9 +306,6 @@ impl LaunchedCore {
         registers: &[u32; 17],
     ) -> Result<Vec<u32>, ChannelError> {
         let Self::CortexM(core) = self else { return Ok(Vec::new()) };
-        if core.kind != CoreKind::Armv6m {
-            return Ok(Vec::new());
-        }
         let Some(frame) = core.frame(channels, profile, registers)? else { return Ok(Vec::new()) };
         let stacked = core.stacked(channels, profile, frame)?;
         Ok(stacked.map_or_else(Vec::new, |(at, _)| vec![at, at + 2, at + 4]))

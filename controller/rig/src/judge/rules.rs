@@ -700,7 +700,7 @@ fn suspicious_output(seen: &Observation) -> Option<Verdict> {
     let line = seen.suspicious.as_ref()?;
     let end = what_ended(seen);
     let summary = format!(
-        "behind {end} the target printed what looks like a crash: {} \
+        "behind {end} the target printed what looks like a failure or a crash: {} \
          (if it is harmless: --allow REGEX, or `allow_output` of profile or plan)",
         line.text
     );

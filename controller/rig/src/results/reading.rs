@@ -122,8 +122,7 @@ impl Reading {
             self.add(raw);
         } else {
             if grammar.holds_failure(text) {
-                let at = raw.span.start;
-                self.record.remark(format!("a failure in a line that is no result, at {at}"));
+                self.record.failure_in_prose(text);
             }
             grammar.fragment(text);
             grammar.prose(text.trim_ascii(), &mut self.record);

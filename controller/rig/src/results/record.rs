@@ -222,6 +222,12 @@ impl ReportBuilder {
         self.assertion.get_or_insert_with(|| shortened(line, 120).to_owned());
     }
 
+    /// A line that is no row of the report holds a failed one.
+    pub(super) fn failure_in_prose(&mut self, line: &str) {
+        let line = shortened(line.trim_ascii(), 120);
+        self.remark(format!("a line that is no row of the report tells of a failure: {line}"));
+    }
+
     /// What failed was expected to fail, as the report itself says.
     pub(super) fn excuse_assertion(&mut self) {
         self.assertion = None;
@@ -501,7 +507,7 @@ impl ReportBuilder {
 
     pub(super) fn finish(mut self) -> TestReport {
         if let Some(line) = self.assertion.take().filter(|_| !self.failed()) {
-            self.remark(format!("no case failed, but an assertion did: {line}"));
+            self.remark(format!("no case failed, but a line tells of a failure: {line}"));
         }
         if let Some(claimed) = self.claimed
             && claimed != self.failing

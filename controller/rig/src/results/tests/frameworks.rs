@@ -528,7 +528,7 @@ pub(super) const TABLE: &[(&str, &str, &str)] = &[
     (
         "go, crashed",
         "=== RUN   TestA\n--- PASS: TestA (0.00s)\n=== RUN   TestB\npanic: x\n",
-        "go +TestA ?TestB | no case failed, but an assertion did: panic: x",
+        "go +TestA ?TestB | no case failed, but a line tells of a failure: panic: x",
     ),
     (
         "go, verdict that lies",
