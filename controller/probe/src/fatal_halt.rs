@@ -213,7 +213,6 @@ mod tests {
             (&["FatalError", "main"], Some(0)),
             (&["halAssertHandler", "main"], Some(0)),
             (&["core::panicking::panic_fmt", "main"], Some(0)),
-            (&["wait_for_panic", "main"], Some(0)),
             (&["nopanic", "main"], None),
             (&["error_handler_init", "main"], None),
             (&[], None),

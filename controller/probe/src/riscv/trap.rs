@@ -29,8 +29,8 @@
 //!
 //! An environment call from machine mode whose handler is never left is a fault, too: there was
 //! nothing to answer it. This is looked at for longer, and only if the faulting instruction is a
-//! call and interrupts are off; a call that asks for the end of the program is none, unless it tells of a
-//! failure.
+//! call and interrupts are off. A call that asks for the end of the program is none, unless its argument
+//! tells of a failure: as handlers overwrite that register, this is no proof.
 //!
 //! Without a proof, a core whose interrupts are off and whose `mstatus` still shows the entry of
 //! the trap (`MPP` is M; each `mret` sets it to U where the core has that mode) is told as a
@@ -418,6 +418,7 @@ mod tests {
             assert_eq!(found(&[change]), None, "{change:?}");
         }
         assert_eq!(found(&[("a7", 93)]), None);
+        assert_eq!(found(&[("a7", 129)]), Some(11));
         for (registers, saved, code) in [
             (1, None, Some(1)),
             (256, None, Some(256)),
