@@ -417,8 +417,8 @@ mod tests {
         for change in [("mcause", 8), ("mcause", 2), ("mstatus", 0x80), ("mstatus", 0x1808)] {
             assert_eq!(found(&[change]), None, "{change:?}");
         }
-        assert_eq!(found(&[("a7", 93)]), None);
-        assert_eq!(found(&[("a7", 129)]), Some(11));
+        assert_eq!(found(&[("a7", 93), ("a0", 0)]), None);
+        assert_eq!(found(&[("a7", 129), ("a0", 0)]), Some(11));
         for (registers, saved, code) in [
             (1, None, Some(1)),
             (256, None, Some(256)),
