@@ -56,6 +56,7 @@ const FATAL: &[(&str, &[&str])] = &[
         ],
     ),
     ("C", &["abort", "__assert_func", "__aeabi_assert", "__stack_chk_fail"]),
+    ("Arm EABI", &["__aeabi_idiv0", "__aeabi_ldiv0", "__rt_SIGABRT"]),
     (
         "C++",
         &[
@@ -69,6 +70,12 @@ const FATAL: &[(&str, &[&str])] = &[
     ("nRF5 SDK", &["app_error_fault_handler", "app_error_handler_bare"]),
     ("Infineon", &["Cy_SysLib_Halt", "Cy_SysLib_AssertFailed", "handle_error"]),
     ("Silicon Labs", &["assertEFM"]),
+    ("TI driverlib", &["__error__"]),
+    ("Xilinx", &["Xil_Assert"]),
+    ("QP", &["Q_onAssert", "Q_onError"]),
+    ("RTX4", &["os_error"]),
+    ("Contiki", &["_xassert"]),
+    ("AUTOSAR", &["Det_ReportError"]),
     ("MicroPython", &["nlr_jump_fail"]),
     ("OpenSBI", &["sbi_hart_hang"]),
     ("coreboot", &["die"]),
@@ -214,6 +221,8 @@ mod tests {
             (&["halAssertHandler", "main"], Some(0)),
             (&["core::panicking::panic_fmt", "main"], Some(0)),
             (&["nopanic", "main"], None),
+            (&["__aeabi_idiv0", "main"], Some(0)),
+            (&["_sys_exit", "__rt_SIGABRT", "abort", "main"], Some(1)),
             (&["error_handler_init", "main"], None),
             (&[], None),
         ] {

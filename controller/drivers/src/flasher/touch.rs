@@ -237,10 +237,12 @@ pub(super) mod tests {
         let TestPty { master, slave, .. } = pty;
         drop(slave);
         loop {
+            // The speed first: it is set while the port is open, and nothing had it open before.
+            let touched = tcgetattr(&master).unwrap().output_speed() == TOUCH_BAUD;
             let mut far = [PollFd::new(std::os::fd::AsFd::as_fd(&master), PollFlags::empty())];
             poll(&mut far, PollTimeout::from(1_u8)).unwrap();
             let hung_up = far[0].revents().is_some_and(|now| now.contains(PollFlags::POLLHUP));
-            if hung_up && tcgetattr(&master).unwrap().output_speed() == TOUCH_BAUD {
+            if touched && hung_up {
                 return;
             }
         }

@@ -101,12 +101,12 @@ pub(crate) fn tells_alarm(line: &str) -> bool {
     (is_fatal(line) || words_tell_crash(line)) && !is_wanted(line) && !announces(line)
 }
 
-/// `Running abort on double free...`, and what libtest passes on of a test that panics, which it judges:
-/// the headline and the frames of a backtrace.
+/// `Running abort on double free...`, `Assertion passed: (2=2) == (2=2)` of AUnit, and what libtest passes on
+/// of a test that panics, which it judges: the headline and the frames of a backtrace.
 fn announces(line: &str) -> bool {
     let text = line.trim_ascii_start();
     let frame = text.trim_start_matches(|c: char| c.is_ascii_digit());
-    ["Running ", "test_", "thread '", "stack backtrace:", "at /"]
+    ["Running ", "test_", "thread '", "stack backtrace:", "at /", "Assertion passed: "]
         .iter()
         .any(|head| text.starts_with(head))
         || frame.len() < text.len() && frame.starts_with(": ") && frame.contains("::")
@@ -168,6 +168,7 @@ mod tests {
         let harmless = lines("harmless");
         let wrong: Vec<_> = harmless.iter().filter(|line| tells_alarm(line)).collect();
         assert!(wrong.is_empty(), "{wrong:#?}");
+        assert!(!tells_alarm("Assertion passed: (2=2) == (2=2), file AUnit.ino, line 12."));
     }
 
     #[test]
