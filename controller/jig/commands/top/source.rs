@@ -7,9 +7,9 @@
 use std::time::{Duration, Instant};
 
 use jig_lab::{Catalogue, RigQuery, RigSnapshot, RigView, SnapshotReader};
-use jig_model::PlaceName;
+use jig_model::{Fault, PlaceName};
 use jig_service::client::RemoteRig;
-use tokio::runtime::Handle;
+use tokio::runtime::Builder;
 use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 
@@ -75,9 +75,11 @@ impl TopSource {
         };
         let host = rig.host();
         let ((wanted, asked), (told, news)) = (watch::channel(None), mpsc::channel(1));
-        // Ends with the view, which drops the other ends.
-        let runtime = Handle::current();
-        tokio::task::spawn_blocking(move || runtime.block_on(feed(rig, asked, told)));
+        // Ends with the view, which drops the other ends. It may be later than the verb's runtime, of which
+        // no timer can be set any more then, so it has its own.
+        let own = Builder::new_current_thread().enable_all().build();
+        let own = own.map_err(|error| Failure::of(Fault::Bug, &error))?;
+        tokio::task::spawn_blocking(move || own.block_on(feed(rig, asked, told)));
         let there = RigFeed { host, news, wanted, heard: Instant::now(), silent: 0 };
         Ok((Self::There(there), snapshot))
     }
