@@ -163,7 +163,8 @@ fn package(text: &str) -> Option<(bool, &str)> {
 /// `FAIL\tpackage [build failed]`.
 fn is_failed_package(text: &str) -> bool {
     let Some((false, name)) = package(text) else { return false };
-    let rest = &text["FAIL\t".len() + name.len()..];
+    let behind = text.split_once('\t').and_then(|(_, rest)| rest.strip_prefix(name));
+    let rest = behind.unwrap_or_default();
     let timed = rest.strip_prefix('\t').and_then(|time| seconds(time.strip_suffix('s')?));
     timed.is_some() || rest.starts_with(" [") && rest.ends_with(" failed]")
 }
@@ -172,4 +173,27 @@ fn is_failed_package(text: &str) -> bool {
 fn is_name(text: &str) -> bool {
     let kinds = ["Test", "Example", "Fuzz", "Benchmark"];
     kinds.iter().any(|kind| text.starts_with(kind)) && !text.contains(' ')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failed_package_is_told_from_a_log() {
+        for (text, failed) in [
+            ("FAIL\tapp/ring [build failed]", true),
+            ("FAIL\tapp/ring [setup failed]", true),
+            ("FAIL\tapp/ring\t0.002s", true),
+            ("FAIL  \tapp/ring\t0.002s", true),
+            ("ok  \tapp/ring\t0.002s", false),
+            ("FAIL\tspi flash", false),
+            ("FAIL\t", false),
+            // Letters of several bytes behind blanks.
+            ("FAIL \t\u{e9}", false),
+            ("FAIL \t\u{e9} [build failed]", true),
+        ] {
+            assert_eq!(is_failed_package(text), failed, "{text:?}");
+        }
+    }
 }
