@@ -20,6 +20,7 @@ mod gdb;
 mod glasgow;
 mod line_coverage;
 mod listing;
+mod masked_loop;
 mod post_mortem;
 mod ranges;
 mod register_dump;

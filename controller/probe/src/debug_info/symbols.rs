@@ -14,6 +14,7 @@ use super::layouts::Layouts;
 use super::names::{readable, shorten};
 use crate::MemoryRange;
 use crate::code_map::CodeMap;
+use crate::masked_loop::MaskedLoops;
 
 /// The largest image that is read. Firmware images with debug information are a few MiB,
 /// those of big Rust programs some tens.
@@ -91,6 +92,7 @@ pub struct Symbols {
     /// Content of executable memory, also where the image lets it be written.
     code: Vec<MemoryRange>,
     map: CodeMap,
+    masked_loops: MaskedLoops,
     lines: Option<addr2line::Context<SectionReader>>,
     tables: UnwindTables,
     layouts: Layouts,
@@ -181,6 +183,7 @@ impl Symbols {
             constant: content(&file, elf.len(), |permissions| !permissions.writable()),
             code: content(&file, elf.len(), |permissions| permissions.executable()),
             map: CodeMap::of(&file, elf.len()),
+            masked_loops: MaskedLoops::of(&file, elf.len()),
             lines,
             tables,
             layouts,
@@ -263,6 +266,11 @@ impl Symbols {
     /// Returns where the image has code and where data.
     pub(crate) fn code_map(&self) -> &CodeMap {
         &self.map
+    }
+
+    /// Returns the loops in which a program stands that has masked its interrupts.
+    pub(crate) fn masked_loops(&self) -> &MaskedLoops {
+        &self.masked_loops
     }
 
     /// Returns where the variables of an operating system are.

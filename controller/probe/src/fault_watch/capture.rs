@@ -124,8 +124,10 @@ impl CortexM {
             NAMES.iter().zip(values).map(|(name, value)| register(name, value)).collect();
         let mut stacks = vec![values[SP]];
         if let Some(scratch) = self.scratch {
-            let banked = banked_registers(channels, scratch, &values)?.into_iter().flatten();
-            let banked: Vec<_> = BANKED.iter().zip(banked).collect();
+            let banked = match self.kind {
+                CoreKind::Armv6m => banked_registers(channels, scratch, &values, BANKED_V6M)?,
+                _ => banked_registers(channels, scratch, &values, BANKED)?,
+            };
             // The other stack holds what a handler interrupted, or what the threads are switched
             // by.
             stacks.extend(banked.iter().take(2).map(|&(_, value)| value));
@@ -245,49 +247,61 @@ fn register(name: &str, value: u32) -> RegisterValue {
     RegisterValue { name: name.to_owned(), bits: 32, value: value.into() }
 }
 
-/// Registers that this emulator's stub does not show, and that decide where threads are.
-const BANKED: [&str; 4] = ["msp", "psp", "primask", "control"];
+/// A register that this emulator's stub does not show, and the instruction that copies it.
+type Banked = (&'static str, u32);
 
-/// Reads the banked registers: the core is made to copy them to `r0` to `r3`, and put back as it
-/// was. Unprivileged code reads the first three as 0. Nothing of a core that waits for an interrupt:
-/// it executes no instruction before one is pending.
-fn banked_registers(
+/// Those that decide where threads are, and `basepri`: `mrs r0, msp`, and so on up to `r4`. They take 20
+/// of the 32 bytes that may be borrowed.
+const BANKED: [Banked; 5] = [
+    ("msp", 0x8008_f3ef),
+    ("psp", 0x8109_f3ef),
+    ("primask", 0x8210_f3ef),
+    ("control", 0x8314_f3ef),
+    ("basepri", 0x8411_f3ef),
+];
+
+/// Those of a core that has no `basepri`.
+const BANKED_V6M: [Banked; 4] = [BANKED[0], BANKED[1], BANKED[2], BANKED[3]];
+
+/// Reads the banked registers: the core is made to copy them to `r0` and what follows, and put back as
+/// it was. Unprivileged code reads all but `control` as 0. Nothing of a core that waits for an
+/// interrupt: it executes no instruction before one is pending.
+fn banked_registers<const N: usize>(
     channels: &mut DebugChannels,
     scratch: u32,
     values: &[u32; 17],
-) -> Result<Option<[u32; 4]>, ChannelError> {
-    /// `mrs r0, msp`, `mrs r1, psp`, `mrs r2, primask`, `mrs r3, control`: 16 of the 32 bytes
-    /// that may be borrowed.
-    const MRS: [u32; 4] = [0x8008_f3ef, 0x8109_f3ef, 0x8210_f3ef, 0x8314_f3ef];
+    banked: [Banked; N],
+) -> Result<Vec<(&'static str, u32)>, ChannelError> {
     const THUMB: u32 = 1 << 24;
     const IN_AN_IF_THEN: u32 = 0x0600_fc00;
     const STEP: std::time::Duration = std::time::Duration::from_millis(100);
     let at = |index: usize| scratch.wrapping_add(4 * index as u32);
-    let places: [_; 4] = std::array::from_fn(|index| (at(index), Access::Word));
-    let mut kept = [0; 4];
+    let places: [_; N] = std::array::from_fn(|index| (at(index), Access::Word));
+    let mut kept = [0; N];
     channels.qtest.read_each(&places, &mut kept)?;
-    let put = |words: [u32; 4]| -> [_; 4] {
+    let put = |words: [u32; N]| -> [_; N] {
         std::array::from_fn(|index| (at(index), Access::Word, words[index]))
     };
-    channels.qtest.write_each(&put(MRS))?;
+    channels.qtest.write_each(&put(banked.map(|(_, copy)| copy)))?;
     let mut before = Packets::default();
     before.write_register(XPSR as u32, values[XPSR] & !IN_AN_IF_THEN | THUMB);
     before.write_register(PC as u32, scratch);
     let mut executed = true;
-    for _ in MRS {
+    for _ in 0..N {
         executed = channels.gdb.step(std::mem::take(&mut before), STEP)? == Stop::Trapped;
         if !executed {
             break;
         }
     }
-    let copied = channels.gdb.registers::<4>()?;
+    let copied = channels.gdb.registers::<N>()?;
     let mut after = Packets::default();
-    for number in [0, 1, 2, 3, PC, XPSR] {
+    for number in (0..N).chain([PC, XPSR]) {
         after.write_register(number as u32, values[number]);
     }
     channels.gdb.perform(&after)?;
     channels.qtest.write_each(&put(kept))?;
-    Ok(executed.then_some(copied))
+    let named = banked.iter().map(|&(name, _)| name).zip(copied);
+    Ok(named.filter(|_| executed).collect())
 }
 
 /// Chooses what to copy of a region.

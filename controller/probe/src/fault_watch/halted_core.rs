@@ -12,7 +12,8 @@
 //!   for the registers that an exception pushes is as bad;
 //! - *a program counter that lies in no memory of the board*, behind a call of what is no function. The bus
 //!   of some boards answers there, too, and the core executes what it reads;
-//! - *a program counter that lies in data*, for the same reason ([`crate::code_map`]).
+//! - *a program counter that lies in data*, for the same reason ([`crate::code_map`]);
+//! - *a loop with interrupts masked* ([`crate::masked_loop`]).
 //!
 //! None is proof: a program may end its tests in an interrupt, and a profile may not list all memory.
 //! So nothing passes with them, and nothing fails.
@@ -25,6 +26,7 @@ use jig_model::profile::MemoryRegion;
 use crate::code_map::CodeMap;
 use crate::debug_info::exception_name;
 use crate::fatal_halt::fatal_function;
+use crate::masked_loop::MaskedLoops;
 use crate::post_mortem::exception_of;
 use crate::{CoreKind, CoreSnapshot};
 
@@ -56,6 +58,8 @@ pub(super) enum HaltedCore {
     CodeOutside(u32),
     /// With a program counter that lies in data.
     InData(u32),
+    /// In an endless loop with interrupts masked.
+    InMaskedLoop(u32),
 }
 
 impl HaltedCore {
@@ -80,6 +84,12 @@ impl HaltedCore {
             let running = exception_of(&core.registers).filter(|&number| number != 0)?;
             Some(Self::InHandler { running, open: seen.open })
         })
+    }
+
+    /// Tells of a core that stands in a loop with interrupts masked.
+    pub(super) fn in_masked_loop(core: &CoreSnapshot, loops: &MaskedLoops) -> Option<Self> {
+        let masked = core.register("basepri").is_some_and(|priority| priority != 0);
+        pc_of(core).filter(|&pc| masked && loops.hold(pc)).map(Self::InMaskedLoop)
     }
 
     /// Returns the state if it is that of an earlier look. A stack without end has grown meanwhile, and a
@@ -114,7 +124,8 @@ impl HaltedCore {
             | Self::InTrap { .. }
             | Self::StackOutside(_)
             | Self::CodeOutside(_)
-            | Self::InData(_) => Cause::Unconfirmed,
+            | Self::InData(_)
+            | Self::InMaskedLoop(_) => Cause::Unconfirmed,
         }
     }
 
@@ -140,6 +151,10 @@ impl HaltedCore {
             ),
             Self::InData(at) => format!(
                 "the program counter {at:#010x} lies in data, heap or stack, where the image has no code"
+            ),
+            Self::InMaskedLoop(at) => format!(
+                "it stays in an endless loop at {at:#010x} with interrupts masked by BASEPRI, as an \
+                 assertion that prints nothing does"
             ),
             Self::CodeOutside(at) => format!(
                 "the program counter {at:#010x} lies in no memory of the profile (if the board has memory \

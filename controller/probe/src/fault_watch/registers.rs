@@ -14,6 +14,7 @@ use super::telling::told;
 use crate::code_map::CodeMap;
 use crate::debug_info::{exception_name, is_fault};
 use crate::fatal_halt::{FatalRanges, STACK_WORDS};
+use crate::masked_loop::MaskedLoops;
 use crate::post_mortem::exception_of;
 use crate::riscv::{Trap, interrupt, parse_registers};
 use crate::{CoreSnapshot, Why, parse_register_dump};
@@ -23,6 +24,7 @@ use crate::{CoreSnapshot, Why, parse_register_dump};
 pub(super) struct ImageRanges {
     fatal: FatalRanges,
     code: CodeMap,
+    masked_loops: MaskedLoops,
 }
 
 impl ImageRanges {
@@ -31,6 +33,7 @@ impl ImageRanges {
         let of = |elf: Vec<u8>| Self {
             fatal: FatalRanges::of_image(&elf),
             code: CodeMap::of_image(&elf),
+            masked_loops: MaskedLoops::of_image(&elf),
         };
         fs::read(image).map(of).unwrap_or_default()
     }
@@ -58,7 +61,7 @@ impl CurrentRegisters {
     }
 
     /// Tells whether the core may stand in a fatal function, or in what one has called, in a trap handler
-    /// that an interrupt has entered, or has left the code of its image. Takes what was read last.
+    /// that an interrupt has entered, in an endless loop, or has left the code of its image. Takes what was read last.
     pub(super) async fn may_have_halted(
         &mut self,
         image: &ImageRanges,
@@ -73,11 +76,14 @@ impl CurrentRegisters {
         if is_lost(&core, memory, &image.code) || interrupt(&core).is_some() {
             return Ok(true);
         }
+        let register = |name| core.register(name).and_then(|value| u32::try_from(value).ok());
+        if register("pc").is_some_and(|pc| image.masked_loops.hold(pc)) {
+            return Ok(true);
+        }
         let fatal = &image.fatal;
         if fatal.is_empty() {
             return Ok(false);
         }
-        let register = |name| core.register(name).and_then(|value| u32::try_from(value).ok());
         let returns = ["pc", "lr", "ra"].into_iter().filter_map(register);
         let interrupted = exception_of(&core.registers).is_some_and(|number| number != 0);
         if interrupted || returns.into_iter().any(|at| fatal.hold(at)) {

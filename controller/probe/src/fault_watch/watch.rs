@@ -642,10 +642,14 @@ impl FaultWatch {
             let in_data = self.is_in_data(channels, &snapshot, symbols)?;
             let (frames, memory, seen) = (&unwound.frames, &self.profile.memory, log.seen());
             let traps = seen.traps;
-            let halted = HaltedCore::of(&snapshot, frames, memory, in_data, seen).or_else(|| {
+            let in_trap = || {
                 let interrupt = in_interrupt(&snapshot, symbols, &unwound)?;
                 Some(HaltedCore::InTrap { interrupt, traps })
-            });
+            };
+            let in_loop = || HaltedCore::in_masked_loop(&snapshot, symbols?.masked_loops());
+            let halted = HaltedCore::of(&snapshot, frames, memory, in_data, seen)
+                .or_else(in_trap)
+                .or_else(in_loop);
             Ok(halted.map(|halted| (halted, snapshot)))
         };
         let Some((first, _)) = look(channels)? else { return Ok(HaltLook::GoesOn) };

@@ -1,0 +1,112 @@
+//! Endless loops of an image in which a program stands that has masked its interrupts. Pure.
+//!
+//! # Design
+//! The assertion that most users of FreeRTOS have prints nothing: it raises `BASEPRI`, so that only the
+//! most urgent interrupts are taken, and branches to itself. The compiler puts it into each function that
+//! asserts, so no name tells it; the two instructions do. A program without an operating system has
+//! hardly a use for `BASEPRI`, and one whose image never sets it has no such loop. It is set by blocks of
+//! code that end soon, so a program that stays there does not go on as it was meant to.
+//!
+//! A healthy program ends in such a loop, too: tests that run with interrupts locked wait in `main`, and
+//! some `exit` locks them first. Those functions have none.
+//!
+//! Armv6-M has no `BASEPRI`; healthy programs end with `PRIMASK` set, so that register tells nothing.
+
+use std::ops::Range;
+
+use object::{Architecture, Object as _, ObjectSection as _, ObjectSymbol as _};
+use object::{SectionKind, SymbolKind};
+
+/// `b .`
+const BRANCH_TO_ITSELF: u16 = 0xe7fe;
+
+/// Words in the names of functions in which healthy programs wait.
+const ENDS: [&str; 3] = ["main", "exit", "idle"];
+
+/// The loops of an image that sets `BASEPRI`.
+#[derive(Debug, Default)]
+pub(crate) struct MaskedLoops {
+    /// Addresses of branches to themselves, in order.
+    loops: Vec<u64>,
+    /// Functions in which healthy programs wait.
+    ends: Vec<Range<u64>>,
+}
+
+impl MaskedLoops {
+    /// Finds the loops; none in what is no ELF image of a Cortex-M.
+    pub(crate) fn of_image(elf: &[u8]) -> Self {
+        object::File::parse(elf).map_or_else(|_| Self::default(), |file| Self::of(&file, elf.len()))
+    }
+
+    /// As [`Self::of_image`], of a file that was parsed before; `budget` is its length.
+    pub(crate) fn of(file: &object::File<'_>, mut budget: usize) -> Self {
+        if file.architecture() != Architecture::Arm {
+            return Self::default();
+        }
+        let mut sets_base_priority = false;
+        let mut loops = Vec::new();
+        for section in file.sections().filter(|section| section.kind() == SectionKind::Text) {
+            let bytes = section.data().unwrap_or_default();
+            // Headers may overlap; together they may not multiply the file.
+            let Some(left) = budget.checked_sub(bytes.len()) else { continue };
+            budget = left;
+            let code: Vec<u16> =
+                bytes.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect();
+            sets_base_priority |= code.windows(2).any(|pair| sets_base_priority_by(pair));
+            let addresses = (section.address()..).step_by(2);
+            let branches = addresses.zip(&code).filter(|(_, code)| **code == BRANCH_TO_ITSELF);
+            loops.extend(branches.map(|(address, _)| address));
+        }
+        if !sets_base_priority {
+            return Self::default();
+        }
+        let is_end = |symbol: &object::Symbol<'_, '_>| {
+            let name = symbol.name().unwrap_or_default().to_ascii_lowercase();
+            symbol.kind() == SymbolKind::Text && ENDS.iter().any(|end| name.contains(end))
+        };
+        let range = |symbol: object::Symbol<'_, '_>| {
+            let start = symbol.address() & !1;
+            start..start.saturating_add(symbol.size())
+        };
+        loops.sort_unstable();
+        Self { loops, ends: file.symbols().filter(is_end).map(range).collect() }
+    }
+
+    /// Tells whether a program counter is that of a loop in which no healthy program waits.
+    pub(crate) fn hold(&self, pc: u32) -> bool {
+        let pc = u64::from(pc);
+        self.loops.binary_search(&pc).is_ok() && !self.ends.iter().any(|end| end.contains(&pc))
+    }
+}
+
+/// `msr basepri, rN` or `msr basepri_max, rN`.
+fn sets_base_priority_by(code: &[u16]) -> bool {
+    matches!(code, [first, 0x8811 | 0x8812] if first & 0xfff0 == 0xf380)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::debug_info::tests::emulated::{M3, address_of, fixture};
+
+    #[test]
+    fn loops_of_functions_where_healthy_programs_wait_are_none() {
+        let elf = std::fs::read(fixture(M3, "halt-masked")).unwrap();
+        let loops = MaskedLoops::of_image(&elf);
+        let held = |name: &str| {
+            let at = u32::try_from(address_of(&elf, name)).unwrap() & !1;
+            (at..at + 64).step_by(2).any(|pc| loops.hold(pc))
+        };
+        assert!(held("queue_send"));
+        assert!(!held("exit_masked"));
+        assert!(!MaskedLoops::of_image(b"no ELF file").hold(0));
+    }
+
+    #[test]
+    fn an_image_that_does_not_set_the_base_priority_has_none() {
+        let elf = std::fs::read(fixture(M3, "hang-after-pass")).unwrap();
+        assert!(MaskedLoops::of_image(&elf).loops.is_empty());
+        assert!(sets_base_priority_by(&[0xf383, 0x8811]));
+        assert!(!sets_base_priority_by(&[0xf383, 0x8810]));
+    }
+}
