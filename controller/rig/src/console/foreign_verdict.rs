@@ -17,10 +17,10 @@ const WORDS: &str = "\
     underkänd underkänt misslyckades misslyckad mislyktes mislykkedes fejlet feilet ikke_bestått \
     niepoprawny niepoprawna niepoprawne nieudany nieudana niezaliczony niezaliczona błąd blad \
     selhal selhala selhalo neúspěšný neúspěšně chyba \
-    epäonnistui hylätty sikertelen hibás eșuat esuat picat başarısız basarisiz \
+    epäonnistui hylätty sikertelen hibás eșuat esuat picat başarısız başarisiz basarisiz \
     ошибка провал провален неудача сбой отказ брак не_пройден не_пройдено не_пройдена неисправен \
-    неисправно неисправна помилка невдача αποτυχία \
-    失败 失敗 不合格 错误 錯誤 异常 異常 未通过 未通過 不良 故障 エラー 실패 불합격 오류";
+    неисправно неисправна помилка невдача αποτυχία αποτυχια \
+    失败 失敗 不合格 错误 錯誤 异常 異常 未通过 未通過 不良 故障 エラー 실패 불합격 불량 오류";
 
 /// What stands between a name and its verdict.
 const JOINTS: &[&str] = &[":", "=", "..", "->", " - ", "：", "|", "[", "(", "（", "【"];

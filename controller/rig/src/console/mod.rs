@@ -17,6 +17,7 @@ mod counted_failures;
 mod crash_dump;
 mod crash_evidence;
 mod cut_headline;
+mod denied_rows;
 mod disk;
 mod error_codes;
 mod error_word;

@@ -9,6 +9,7 @@
 //! What stands behind a failed verdict is a detail, if no counter (`crc fail 2`). A row that passes later under the same name was tried again, unless the list itself
 //! comes again: below `Channel 1` and `Channel 2`, `offset` is the name of two things.
 
+use super::denied_rows::{is_denied_row, may_be_denied};
 use super::log_prefix::texts;
 use super::required_value::{differs_from_line, may_be_second};
 use super::result_rows::goes_on;
@@ -114,6 +115,7 @@ struct TableHead {
 pub(crate) fn may_fail_in_list(line: &str) -> bool {
     may_be_failed_state(line)
         || may_be_second(line)
+        || may_be_denied(line)
         || texts(line, true).any(|text| {
             failed_row(text).is_some() || table_head(text).is_some() || share(text).is_some()
         })
@@ -123,7 +125,7 @@ pub(crate) fn may_fail_in_list(line: &str) -> bool {
 /// comes last) and those `behind` it. Returns how many lines behind it that row stands.
 pub(crate) fn failed_in_list(before: &[&str], line: &str, behind: &[&str]) -> Option<usize> {
     let differs = before.last().is_some_and(|before| differs_from_line(before, line));
-    if differs || is_failed_state(before, line, behind) {
+    if differs || is_failed_state(before, line, behind) || is_denied_row(before, line, behind) {
         return Some(0);
     }
     texts(line, true).enumerate().find_map(|(prefixes, text)| {
@@ -244,7 +246,7 @@ fn verdict_row(text: &str) -> Option<Row<'_>> {
     let text = text.trim_ascii();
     let row = field_row(text).or_else(|| front_row(text)).or_else(|| back_row(text))?;
     let name = row.name;
-    let lettered = name.bytes().any(|b| b.is_ascii_alphabetic());
+    let lettered = name.chars().any(char::is_alphabetic);
     let short = name.len() <= NAME && name.split_ascii_whitespace().count() <= NAME_WORDS;
     (lettered && short).then_some(row)
 }
@@ -320,18 +322,21 @@ fn back_row(text: &str) -> Option<Row<'_>> {
     let mut end = 0;
     let mut found = None;
     for (at, word) in words.iter().enumerate() {
-        let name = &text[..end];
         let start = end + word.before.len();
         end = start + word.raw.len();
+        // The letters of other scripts stand between the words.
+        let name = text[..start].trim_end_matches(|c: char| !c.is_alphanumeric() && c != '_');
+        let gap = &text[name.len()..start];
         let stopped = || {
             let last = is_nothing(&text[end..]) && listed(STOPPED, &word.text);
-            let joint = joint(word.before).filter(|_| last)?;
+            let joint = joint(gap).filter(|_| last)?;
             Place::Back(joint).is_sure().then_some((false, false))
         };
-        let verdict = verdict(word.raw).or_else(stopped).filter(|_| at > 0);
+        let verdict = verdict(word.raw).or_else(stopped).filter(|_| !name.is_empty());
         let Some((passed, tested)) = verdict else { continue };
-        let denied = words[at - 1].text == "not";
-        if matches!(words[at - 1].text.as_str(), "no" | "never" | "without") || found.is_some() {
+        let front = at.checked_sub(1).map_or("", |at| words[at].text.as_str());
+        let denied = front == "not";
+        if matches!(front, "no" | "never" | "without") || found.is_some() {
             return None;
         }
         let (name, gap) = if denied && at > 1 {
@@ -340,12 +345,13 @@ fn back_row(text: &str) -> Option<Row<'_>> {
             let cut = name.trim_end_matches(|c: char| !c.is_ascii_alphanumeric()).len();
             (&text[..cut], &text[cut..front])
         } else {
-            (name, word.before)
+            (name, gap)
         };
         let after = &text[end..];
         let ends = is_nothing(after)
             || is_measured(after)
             || after.starts_with("  ") && after.trim_ascii_start().starts_with('(')
+            || after.starts_with('(') && after.ends_with(')')
             || [" (", ", ", " - ", ": ", "; ", "] "].iter().any(|next| after.starts_with(next));
         let joint = joint(gap.trim_start_matches([')', ']', '}', '"', '\'']))?;
         let (place, passed) = (Place::Back(joint), passed && !denied);
