@@ -97,7 +97,7 @@ impl CodeMap {
     fn kind(&self, at: u64, memory: &[MemoryRegion]) -> PlaceKind {
         let hold = |ranges: &[Range<u64>]| ranges.iter().any(|range| range.contains(&at));
         let executed = |range: &MemoryRange| (range.start..range.end()).contains(&at);
-        let Some(region) = memory.iter().find(|region| holds(region, at)) else {
+        let Some(region) = memory.iter().find(|region| region.contains(at)) else {
             return PlaceKind::Code;
         };
         if self.functions.is_empty() || hold(&self.functions) {
@@ -109,9 +109,9 @@ impl CodeMap {
         if self.executable.iter().any(executed) {
             return PlaceKind::Code;
         }
-        let variables = self.written.iter().map(|range| range.start);
-        let behind = |start: u64| holds(region, start) && start <= at;
-        match region.kind == MemoryKind::Ram && variables.into_iter().any(behind) {
+        let mut variables = self.written.iter().map(|range| range.start);
+        let behind = |start: u64| region.contains(start) && start <= at;
+        match region.kind == MemoryKind::Ram && variables.any(behind) {
             true => PlaceKind::Data,
             false => PlaceKind::NotInImage,
         }
@@ -144,10 +144,6 @@ impl CodeMap {
     }
 }
 
-fn holds(region: &MemoryRegion, address: u64) -> bool {
-    address.checked_sub(region.start).is_some_and(|offset| offset < region.size)
-}
-
 /// Tells whether bytes are alike, as those of memory that was never written are.
 fn is_uniform(bytes: &[u8]) -> bool {
     bytes.iter().all(|byte| *byte == bytes[0])
@@ -169,7 +165,7 @@ const AROUND: u32 = 16;
 
 /// Returns the addresses of the bytes that are looked at around a program counter, within its memory.
 pub(crate) fn around(pc: u32, memory: &[MemoryRegion]) -> Option<Range<u32>> {
-    let region = memory.iter().find(|region| holds(region, u64::from(pc)))?;
+    let region = memory.iter().find(|region| region.contains(u64::from(pc)))?;
     let pc = u64::from(pc & !1);
     let start = pc.saturating_sub(AROUND.into()).max(region.start);
     let end = (pc + u64::from(AROUND)).min(region.start.saturating_add(region.size));

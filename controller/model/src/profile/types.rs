@@ -110,6 +110,13 @@ pub struct MemoryRegion {
     pub size: u64,
 }
 
+impl MemoryRegion {
+    /// Tells whether an address lies in it.
+    pub fn contains(&self, address: u64) -> bool {
+        address.checked_sub(self.start).is_some_and(|offset| offset < self.size)
+    }
+}
+
 /// Says what carries a console.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

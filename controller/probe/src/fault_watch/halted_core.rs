@@ -191,10 +191,7 @@ fn code_outside(core: &CoreSnapshot, memory: &[MemoryRegion]) -> Option<u32> {
         return None;
     }
     let pc = pc_of(core)?;
-    let holds = |region: &MemoryRegion| {
-        u64::from(pc).checked_sub(region.start).is_some_and(|offset| offset < region.size)
-    };
-    (!memory.iter().any(holds)).then_some(pc)
+    (!memory.iter().any(|region| region.contains(u64::from(pc)))).then_some(pc)
 }
 
 /// Tells whether a core translates its addresses: then they say nothing.
