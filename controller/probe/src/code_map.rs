@@ -7,6 +7,9 @@
 //! sections but for the objects in them. The rest of the image is data, and so is the RAM behind the
 //! beginning of its variables: heap and stacks.
 //!
+//! *Code that was overwritten* is none: an instruction of a function that is not the one of the image. Images
+//! whose code lies in RAM lose it to a write through a null pointer.
+//!
 //! *Code that was copied* is code. A program may run from RAM what its image has in flash: a few instructions
 //! around the program counter, which an executable section has too, tell.
 //!
@@ -25,6 +28,18 @@ use crate::ranges::merged;
 /// How many bytes around the program counter tell copied code: some five instructions. Fewer are found
 /// in the code of each program.
 const COPIED: usize = 12;
+
+/// How many bytes of an instruction are compared with those of the image.
+const INSTRUCTION: usize = 4;
+
+/// What a program counter may lie in instead of code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoCode {
+    /// What the image has as data, or memory that was never written.
+    Data,
+    /// Code of the image that was overwritten.
+    Overwritten,
+}
 
 /// Where an image has code and data. Without functions, nothing is known.
 #[derive(Debug, Default)]
@@ -117,13 +132,43 @@ impl CodeMap {
         }
     }
 
+    /// Returns what the image has at the program counter of a function.
+    pub(crate) fn instruction(&self, pc: u32) -> Option<&[u8]> {
+        let at = u64::from(pc);
+        if !self.functions.iter().any(|function| function.contains(&at)) {
+            return None;
+        }
+        self.executable.iter().find_map(|range| {
+            let offset = usize::try_from(at.checked_sub(range.start)?).ok()?;
+            range.bytes.get(offset..offset.checked_add(INSTRUCTION)?)
+        })
+    }
+
+    /// Tells what a program counter lies in, if that is no code, by the bytes `around` it.
+    pub(crate) fn no_code(
+        &self,
+        pc: u32,
+        memory: &[MemoryRegion],
+        around: &MemoryRange,
+    ) -> Option<NoCode> {
+        let executed = || {
+            let offset = usize::try_from(u64::from(pc).checked_sub(around.start)?).ok()?;
+            around.bytes.get(offset..offset + INSTRUCTION)
+        };
+        if self.is_data(pc, memory, around) {
+            return Some(NoCode::Data);
+        }
+        let changed = self.instruction(pc).zip(executed()).is_some_and(|(own, now)| own != now);
+        changed.then_some(NoCode::Overwritten)
+    }
+
     /// Tells whether a program counter may lie in what is no code.
     pub(crate) fn may_be_data(&self, pc: u32, memory: &[MemoryRegion]) -> bool {
         self.kind(u64::from(pc), memory) != PlaceKind::Code
     }
 
     /// Tells whether a program counter lies in what is no code, by the bytes `around` it.
-    pub(crate) fn is_data(&self, pc: u32, memory: &[MemoryRegion], around: &MemoryRange) -> bool {
+    fn is_data(&self, pc: u32, memory: &[MemoryRegion], around: &MemoryRange) -> bool {
         match self.kind(u64::from(pc), memory) {
             PlaceKind::Code => false,
             PlaceKind::Data => !self.was_copied(pc, around),

@@ -122,9 +122,8 @@ fn is_fatal(name: &str) -> bool {
     FATAL.iter().any(|(_, names)| names.contains(&name)) || ends_fatally(name)
 }
 
-/// Tells whether a name ends with the words of a fatal function: words are apart by `_`, or begin with a
-/// capital.
-fn ends_fatally(name: &str) -> bool {
+/// Parts the words of a name by `_`; in the name, a word may begin with a capital instead.
+pub(crate) fn in_words(name: &str) -> String {
     let mut words = String::with_capacity(name.len() + 8);
     for c in name.chars() {
         if c.is_ascii_uppercase() && words.ends_with(|c: char| c.is_ascii_lowercase()) {
@@ -132,6 +131,12 @@ fn ends_fatally(name: &str) -> bool {
         }
         words.push(c.to_ascii_lowercase());
     }
+    words
+}
+
+/// Tells whether a name ends with the words of a fatal function.
+fn ends_fatally(name: &str) -> bool {
+    let words = in_words(name);
     let words = words.trim_end_matches('_');
     FATAL_ENDS.iter().any(|end| {
         words.strip_suffix(end).is_some_and(|front| front.is_empty() || front.ends_with('_'))

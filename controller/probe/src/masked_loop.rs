@@ -8,7 +8,7 @@
 //! code that end soon, so a program that stays there does not go on as it was meant to.
 //!
 //! A healthy program ends in such a loop, too: tests that run with interrupts locked wait in `main`, and
-//! some `exit` locks them first. Those functions have none.
+//! some `exit` locks them first. Functions with names of an end have none.
 //!
 //! Armv6-M has no `BASEPRI`; healthy programs end with `PRIMASK` set, so that register tells nothing.
 
@@ -17,11 +17,16 @@ use std::ops::Range;
 use object::{Architecture, Object as _, ObjectSection as _, ObjectSymbol as _};
 use object::{SectionKind, SymbolKind};
 
+use crate::fatal_halt::in_words;
+
 /// `b .`
 const BRANCH_TO_ITSELF: u16 = 0xe7fe;
 
 /// Words in the names of functions in which healthy programs wait.
-const ENDS: [&str; 3] = ["main", "exit", "idle"];
+const ENDS: [&str; 15] = [
+    "main", "exit", "idle", "test", "tests", "ztest", "end", "finish", "done", "stop", "halt",
+    "park", "sleep", "shutdown", "wfi",
+];
 
 /// The loops of an image that sets `BASEPRI`.
 #[derive(Debug, Default)]
@@ -61,8 +66,8 @@ impl MaskedLoops {
             return Self::default();
         }
         let is_end = |symbol: &object::Symbol<'_, '_>| {
-            let name = symbol.name().unwrap_or_default().to_ascii_lowercase();
-            symbol.kind() == SymbolKind::Text && ENDS.iter().any(|end| name.contains(end))
+            let name = in_words(symbol.name().unwrap_or_default());
+            symbol.kind() == SymbolKind::Text && name.split('_').any(|word| ENDS.contains(&word))
         };
         let range = |symbol: object::Symbol<'_, '_>| {
             let start = symbol.address() & !1;

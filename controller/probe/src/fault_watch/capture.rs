@@ -1,6 +1,6 @@
 //! Copies registers and memory of a machine that stands.
 
-use jig_drivers::qemu::debug::{Access, ChannelError, DebugChannels, Packets, Stop};
+use jig_drivers::qemu::debug::{ChannelError, DebugChannels, Packets, Stop};
 use jig_model::profile::{BoardProfile, DebugCore, DebugSpec, MemoryKind};
 
 use crate::debug_info::ExcReturn;
@@ -123,15 +123,18 @@ impl CortexM {
         let mut registers: Vec<RegisterValue> =
             NAMES.iter().zip(values).map(|(name, value)| register(name, value)).collect();
         let mut stacks = vec![values[SP]];
-        if let Some(scratch) = self.scratch {
-            let banked = match self.kind {
-                CoreKind::Armv6m => banked_registers(channels, scratch, &values, BANKED_V6M)?,
-                _ => banked_registers(channels, scratch, &values, BANKED)?,
-            };
-            // The other stack holds what a handler interrupted, or what the threads are switched
-            // by.
-            stacks.extend(banked.iter().take(2).map(|&(_, value)| value));
-            registers.extend(banked.into_iter().map(|(name, value)| register(name, value)));
+        let wanted = if self.kind == CoreKind::Armv6m { &BANKED[..4] } else { &BANKED };
+        // The core can execute what it stands at, if anything.
+        let places = [Some(values[PC]), self.scratch];
+        for place in places.into_iter().flatten() {
+            if let Some(banked) = banked_registers(channels, place, &values, wanted)? {
+                // The other stack holds what a handler interrupted, or what the threads are switched
+                // by.
+                stacks.extend(&banked[..2]);
+                let named = wanted.iter().map(|&(name, _)| name).zip(banked);
+                registers.extend(named.map(|(name, value)| register(name, value)));
+                break;
+            }
         }
         let mut memory = match self.kind {
             // The bus channel sees what the core sees without its security.
@@ -189,7 +192,13 @@ impl CortexM {
             _ => (word(channels, VECTOR_TABLE)?, 4),
         };
         let mut vectors = vec![0; 4 * count];
-        channels.gdb.read_memory(table.wrapping_add(4 * 3), &mut vectors)?;
+        let first = table.wrapping_add(4 * 3);
+        match self.kind {
+            // The bus channel sees what the core sees without its security.
+            CoreKind::Armv8m => channels.gdb.read_memory(first, &mut vectors)?,
+            // The core may have no access: a guard against null pointers lies over them.
+            _ => channels.qtest.read_bytes(first, &mut vectors)?,
+        }
         // A handler is Thumb code in memory; anything else is an empty table.
         let mut handlers: Vec<u32> = words(&vectors)
             .filter(|vector| vector & 1 == 1)
@@ -247,12 +256,9 @@ fn register(name: &str, value: u32) -> RegisterValue {
     RegisterValue { name: name.to_owned(), bits: 32, value: value.into() }
 }
 
-/// A register that this emulator's stub does not show, and the instruction that copies it.
-type Banked = (&'static str, u32);
-
-/// Those that decide where threads are, and `basepri`: `mrs r0, msp`, and so on up to `r4`. They take 20
-/// of the 32 bytes that may be borrowed.
-const BANKED: [Banked; 5] = [
+/// Registers that this emulator's stub does not show, and the instructions that copy them: `mrs r0, msp`,
+/// and so on up to `r4`. The first four decide where threads are; Armv6-M has no `basepri`.
+const BANKED: [(&str, u32); 5] = [
     ("msp", 0x8008_f3ef),
     ("psp", 0x8109_f3ef),
     ("primask", 0x8210_f3ef),
@@ -260,48 +266,48 @@ const BANKED: [Banked; 5] = [
     ("basepri", 0x8411_f3ef),
 ];
 
-/// Those of a core that has no `basepri`.
-const BANKED_V6M: [Banked; 4] = [BANKED[0], BANKED[1], BANKED[2], BANKED[3]];
-
-/// Reads the banked registers: the core is made to copy them to `r0` and what follows, and put back as
-/// it was. Unprivileged code reads all but `control` as 0. Nothing of a core that waits for an
-/// interrupt: it executes no instruction before one is pending.
-fn banked_registers<const N: usize>(
+/// Reads the banked registers: the core is made to copy them to `r0` and what follows by instructions
+/// that are put at a place, and all is put back as it was. No breakpoint may be there. Unprivileged code
+/// reads all but `control` as 0. Nothing where there is no memory, or the core cannot execute it; nor
+/// of a core that waits for an interrupt: it executes no instruction before one is pending.
+fn banked_registers(
     channels: &mut DebugChannels,
-    scratch: u32,
+    place: u32,
     values: &[u32; 17],
-    banked: [Banked; N],
-) -> Result<Vec<(&'static str, u32)>, ChannelError> {
+    wanted: &[(&str, u32)],
+) -> Result<Option<Vec<u32>>, ChannelError> {
     const THUMB: u32 = 1 << 24;
     const IN_AN_IF_THEN: u32 = 0x0600_fc00;
     const STEP: std::time::Duration = std::time::Duration::from_millis(100);
-    let at = |index: usize| scratch.wrapping_add(4 * index as u32);
-    let places: [_; N] = std::array::from_fn(|index| (at(index), Access::Word));
-    let mut kept = [0; N];
-    channels.qtest.read_each(&places, &mut kept)?;
-    let put = |words: [u32; N]| -> [_; N] {
-        std::array::from_fn(|index| (at(index), Access::Word, words[index]))
-    };
-    channels.qtest.write_each(&put(banked.map(|(_, copy)| copy)))?;
+    let code: Vec<u8> = wanted.iter().flat_map(|(_, copy)| copy.to_le_bytes()).collect();
+    let mut kept = vec![0; code.len()];
+    let written = channels
+        .gdb
+        .read_memory(place, &mut kept)
+        .and_then(|()| channels.gdb.write_memory(place, &code));
+    match written {
+        Err(ChannelError::Refused { .. }) => return Ok(None),
+        other => other?,
+    }
     let mut before = Packets::default();
     before.write_register(XPSR as u32, values[XPSR] & !IN_AN_IF_THEN | THUMB);
-    before.write_register(PC as u32, scratch);
-    let mut executed = true;
-    for _ in 0..N {
-        executed = channels.gdb.step(std::mem::take(&mut before), STEP)? == Stop::Trapped;
-        if !executed {
+    before.write_register(PC as u32, place);
+    let mut stepped = true;
+    for _ in wanted {
+        stepped = channels.gdb.step(std::mem::take(&mut before), STEP)? == Stop::Trapped;
+        if !stepped {
             break;
         }
     }
-    let copied = channels.gdb.registers::<N>()?;
+    let copied = channels.gdb.registers::<16>()?;
+    let executed = stepped && copied[PC] == place.wrapping_add(code.len() as u32);
     let mut after = Packets::default();
-    for number in (0..N).chain([PC, XPSR]) {
+    for number in (0..wanted.len()).chain([PC, XPSR]) {
         after.write_register(number as u32, values[number]);
     }
     channels.gdb.perform(&after)?;
-    channels.qtest.write_each(&put(kept))?;
-    let named = banked.iter().map(|&(name, _)| name).zip(copied);
-    Ok(named.filter(|_| executed).collect())
+    channels.gdb.write_memory(place, &kept)?;
+    Ok(executed.then(|| copied[..wanted.len()].to_vec()))
 }
 
 /// Chooses what to copy of a region.

@@ -12,7 +12,7 @@
 //!   for the registers that an exception pushes is as bad;
 //! - *a program counter that lies in no memory of the board*, behind a call of what is no function. The bus
 //!   of some boards answers there, too, and the core executes what it reads;
-//! - *a program counter that lies in data*, for the same reason ([`crate::code_map`]);
+//! - *a program counter that lies in data, or in code that was overwritten*, for the same reason ([`crate::code_map`]);
 //! - *a loop with interrupts masked* ([`crate::masked_loop`]).
 //!
 //! None is proof: a program may end its tests in an interrupt, and a profile may not list all memory.
@@ -23,7 +23,7 @@ use jig_model::Cause;
 use jig_model::post_mortem::StackFrame;
 use jig_model::profile::MemoryRegion;
 
-use crate::code_map::CodeMap;
+use crate::code_map::{CodeMap, NoCode};
 use crate::debug_info::exception_name;
 use crate::fatal_halt::fatal_function;
 use crate::masked_loop::MaskedLoops;
@@ -58,18 +58,20 @@ pub(super) enum HaltedCore {
     CodeOutside(u32),
     /// With a program counter that lies in data.
     InData(u32),
+    /// With a program counter in code that was overwritten.
+    InOverwritten(u32),
     /// In an endless loop with interrupts masked.
     InMaskedLoop(u32),
 }
 
 impl HaltedCore {
-    /// Tells how a stopped core may have halted, by its chain of calls, the memory of its board, whether
-    /// it is in data, and what the emulator has reported; nothing if it goes on.
+    /// Tells how a stopped core may have halted, by its chain of calls, the memory of its board, what it
+    /// executes instead of code, and what the emulator has reported; nothing if it goes on.
     pub(super) fn of(
         core: &CoreSnapshot,
         frames: &[StackFrame],
         memory: &[MemoryRegion],
-        in_data: bool,
+        no_code: Option<NoCode>,
         seen: Exceptions,
     ) -> Option<Self> {
         if let Some(name) = fatal_function(frames) {
@@ -78,7 +80,13 @@ impl HaltedCore {
         // A function that has a name is one, wherever it lies.
         let named = frames.first().is_some_and(|frame| frame.function.is_some());
         let outside = code_outside(core, memory).filter(|_| !named).map(Self::CodeOutside);
-        let data = || pc_of(core).filter(|_| in_data).map(Self::InData);
+        let data = || {
+            let pc = pc_of(core)?;
+            no_code.map(|what| match what {
+                NoCode::Data => Self::InData(pc),
+                NoCode::Overwritten => Self::InOverwritten(pc),
+            })
+        };
         let stack = || stack_outside(core, memory).map(Self::StackOutside);
         outside.or_else(data).or_else(stack).or_else(|| {
             let running = exception_of(&core.registers).filter(|&number| number != 0)?;
@@ -113,7 +121,16 @@ impl HaltedCore {
 
     /// Tells whether the program has left its code or its stack.
     pub(super) fn is_lost(&self) -> bool {
-        matches!(self, Self::StackOutside(_) | Self::CodeOutside(_) | Self::InData(_))
+        match self {
+            Self::StackOutside(_)
+            | Self::CodeOutside(_)
+            | Self::InData(_)
+            | Self::InOverwritten(_) => true,
+            Self::Fatal(_)
+            | Self::InHandler { .. }
+            | Self::InTrap { .. }
+            | Self::InMaskedLoop(_) => false,
+        }
     }
 
     /// Returns what it proves.
@@ -125,6 +142,7 @@ impl HaltedCore {
             | Self::StackOutside(_)
             | Self::CodeOutside(_)
             | Self::InData(_)
+            | Self::InOverwritten(_)
             | Self::InMaskedLoop(_) => Cause::Unconfirmed,
         }
     }
@@ -152,6 +170,9 @@ impl HaltedCore {
             Self::InData(at) => format!(
                 "the program counter {at:#010x} lies in data, heap or stack, where the image has no code"
             ),
+            Self::InOverwritten(at) => format!(
+                "the code at {at:#010x} is not that of the image any more: it was overwritten"
+            ),
             Self::InMaskedLoop(at) => format!(
                 "it stays in an endless loop at {at:#010x} with interrupts masked by BASEPRI, as an \
                  assertion that prints nothing does"
@@ -173,12 +194,13 @@ pub(super) fn is_lost(core: &CoreSnapshot, memory: &[MemoryRegion], code: &CodeM
 }
 
 /// Returns the program counter of a core if it may lie in data.
-pub(super) fn may_be_in_data(
-    core: &CoreSnapshot,
-    memory: &[MemoryRegion],
-    code: &CodeMap,
-) -> Option<u32> {
-    pc_of(core).filter(|&pc| !translates(core) && code.may_be_data(pc, memory))
+fn may_be_in_data(core: &CoreSnapshot, memory: &[MemoryRegion], code: &CodeMap) -> Option<u32> {
+    physical_pc(core).filter(|&pc| code.may_be_data(pc, memory))
+}
+
+/// Returns the program counter of a core that does not translate its addresses.
+pub(super) fn physical_pc(core: &CoreSnapshot) -> Option<u32> {
+    pc_of(core).filter(|_| !translates(core))
 }
 
 fn pc_of(core: &CoreSnapshot) -> Option<u32> {
@@ -224,6 +246,7 @@ mod tests {
 
     use super::*;
     use crate::RegisterValue;
+    use crate::debug_info::tests::emulated::{M3, address_of, fixture};
 
     fn core(sp: u32, satp: Option<u128>) -> CoreSnapshot {
         let register = |name: &str, value| RegisterValue { name: name.into(), value, bits: 32 };
@@ -265,7 +288,7 @@ mod tests {
             let mut core = core(0, satp);
             let value = u128::from(pc);
             core.registers.push(RegisterValue { name: "pc".into(), value, bits: 32 });
-            HaltedCore::of(&core, &[], memory, false, Exceptions::default())
+            HaltedCore::of(&core, &[], memory, None, Exceptions::default())
         };
         let memory = [region];
         assert_eq!(told(0x3ffe, None, &memory), None);
@@ -276,13 +299,32 @@ mod tests {
         assert_eq!(told(0x4141_4140, None, &[]), None);
     }
 
+    #[test]
+    fn a_loop_counts_where_interrupts_are_masked_by_priority() {
+        let elf = std::fs::read(fixture(M3, "halt-masked")).unwrap();
+        let loops = MaskedLoops::of_image(&elf);
+        let start = u32::try_from(address_of(&elf, "queue_send")).unwrap() & !1;
+        let at = (start..start + 64).step_by(2).find(|&pc| loops.hold(pc)).unwrap();
+        for (basepri, pc, told) in [(0x50, at, true), (0, at, false), (0x50, start, false)] {
+            let mut core = core(0x2000_0800, None);
+            let register = |name: &str, value: u32| RegisterValue {
+                name: name.into(),
+                value: value.into(),
+                bits: 32,
+            };
+            core.registers.extend([register("pc", pc), register("basepri", basepri)]);
+            let found = HaltedCore::in_masked_loop(&core, &loops);
+            assert_eq!(found, told.then_some(HaltedCore::InMaskedLoop(at)), "{basepri} {pc:#x}");
+        }
+    }
+
     fn executing(number: u32, open: &[(u32, u64)]) -> Option<HaltedCore> {
         let mut core = core(0x2000_0800, None);
         let value = u128::from(0x0100_0000 | number);
         core.registers.push(RegisterValue { name: "xpsr".into(), value, bits: 32 });
         let open = open.iter().map(|&(number, entry)| OpenException { number, entry }).collect();
         let seen = Exceptions { open, ..Exceptions::default() };
-        HaltedCore::of(&core, &[], &[], false, seen)
+        HaltedCore::of(&core, &[], &[], None, seen)
     }
 
     #[test]

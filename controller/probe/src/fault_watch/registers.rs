@@ -9,7 +9,7 @@ use jig_model::post_mortem::{FaultSighting, PostMortem};
 use jig_model::profile::MemoryRegion;
 use jig_model::protocol::{BoxFuture, DebugPort, DriverError, PostMortemRequest};
 
-use super::halted_core::is_lost;
+use super::halted_core::{is_lost, physical_pc};
 use super::telling::told;
 use crate::code_map::CodeMap;
 use crate::debug_info::{exception_name, is_fault};
@@ -60,8 +60,17 @@ impl CurrentRegisters {
         Ok(self.last.as_deref())
     }
 
+    /// Tells whether the memory at a program counter holds other bytes than the image.
+    async fn executes_other_than(&self, own: &[u8], pc: u32) -> Result<bool, DriverError> {
+        let first = pc & !3;
+        let words = self.machine.words(first, 2).await?;
+        let bytes: Vec<u8> = words.into_iter().flat_map(u32::to_le_bytes).collect();
+        let now = bytes.get((pc - first) as usize..).and_then(|bytes| bytes.get(..own.len()));
+        Ok(now.is_some_and(|now| now != own))
+    }
+
     /// Tells whether the core may stand in a fatal function, or in what one has called, in a trap handler
-    /// that an interrupt has entered, in an endless loop, or has left the code of its image. Takes what was read last.
+    /// that an interrupt has entered, in an endless loop, has left the code of its image, or executes what has overwritten it. Takes what was read last.
     pub(super) async fn may_have_halted(
         &mut self,
         image: &ImageRanges,
@@ -74,6 +83,12 @@ impl CurrentRegisters {
         let core = parse_register_dump(&text).or_else(|| parse_registers(&text));
         let Some(core) = core else { return Ok(false) };
         if is_lost(&core, memory, &image.code) || interrupt(&core).is_some() {
+            return Ok(true);
+        }
+        if let Some(pc) = physical_pc(&core)
+            && let Some(own) = image.code.instruction(pc)
+            && self.executes_other_than(own, pc).await?
+        {
             return Ok(true);
         }
         let register = |name| core.register(name).and_then(|value| u32::try_from(value).ok());

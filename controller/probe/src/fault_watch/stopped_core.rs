@@ -105,6 +105,9 @@ pub(super) fn trap_story(
         TrapShape::Last => return story,
         TrapShape::Reported(trap) => (Cause::CoreFault, IN_HANDLER.to_owned() + &what(trap)),
         TrapShape::NotLeft(trap) => (Cause::CoreFault, NOT_LEFT.to_owned() + &what(trap)),
+        TrapShape::LeftElsewhere(trap) => {
+            (Cause::Unconfirmed, format!("{LEFT_ELSEWHERE}: {}", what(trap)))
+        }
         TrapShape::MayNotBeLeft(trap) => (Cause::Unconfirmed, NOT_LEFT.to_owned() + &what(trap)),
         TrapShape::CallOfUser(trap) => (Cause::Unconfirmed, IN_HANDLER.to_owned() + &what(trap)),
         TrapShape::Repeats => (Cause::CoreFault, REPEATS.to_owned()),

@@ -9,6 +9,9 @@
 //! 1. The core stands in the handler, and so it did whenever a later trap came.
 //! 2. No trap came after it, nothing was printed after it, and the core shows the entry of a trap: no
 //!    `mret` was executed since. This holds whatever code is executed.
+//!
+//! One whose handler has returned may not be over, if no trap came and nothing was printed after it, and
+//! `mepc` shows that the handler has returned neither to the instruction nor behind it.
 
 use std::time::Duration;
 
@@ -65,6 +68,8 @@ pub(super) enum TrapShape {
     NotLeft(Trap),
     /// As [`Self::NotLeft`], where addresses are translated.
     MayNotBeLeft(Trap),
+    /// Its handler has returned elsewhere.
+    LeftElsewhere(Trap),
     /// Its handler returns, and the fault comes again.
     Repeats,
     /// The handler of an environment call returns to the call.
@@ -114,8 +119,23 @@ pub(super) fn standing_in_trap(
         // The registers prove it, and tell more.
         (Some(found), Some(_)) if found.is_proof(symbols) => Some(found),
         (_, Some(reported)) => Some(reported),
-        (shown, None) => shown,
+        (Some(shown), None) => Some(shown),
+        (None, None) => left_elsewhere((channels, log), profile)?,
     })
+}
+
+/// Returns the core if the handler of its last trap, a fault, has returned elsewhere.
+fn left_elsewhere(
+    (channels, log): (&mut DebugChannels, &ExceptionLog),
+    profile: &BoardProfile,
+) -> Result<Option<TrapFound>, ChannelError> {
+    let seen = log.seen();
+    let last = seen.fault.filter(|fault| !seen.printed && fault.interrupted.is_empty());
+    let Some(TrapTaken { cause, at, value, .. }) = last else { return Ok(None) };
+    let snapshot = capture_riscv(channels, profile)?;
+    let trap = Trap { cause, at, value, handler: 0 };
+    let elsewhere = trap.was_left_elsewhere(&snapshot);
+    Ok(elsewhere.then_some(TrapFound { snapshot, shape: TrapShape::LeftElsewhere(trap) }))
 }
 
 impl TrapFound {

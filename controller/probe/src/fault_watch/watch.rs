@@ -24,12 +24,12 @@ use tokio::sync::oneshot;
 use super::capture::{CortexM, capture_riscv};
 use super::fault_loop::{FaultStand, WATCHED};
 use super::fault_stand::{WatchPoints, standing_in_fault};
-use super::halted_core::{HaltedCore, may_be_in_data};
+use super::halted_core::{HaltedCore, physical_pc};
 use super::registers::{CurrentRegisters, ImageRanges, at_end, sighting, suspicion};
 use super::stopped_core::{halt_story, story_of, trap_story};
 use super::telling::{RequestSymbols, told, told_with};
 use super::trap_watch::standing_in_trap;
-use crate::code_map::around;
+use crate::code_map::{NoCode, around};
 use crate::debug_info::{exception_name, is_fault, unwind};
 use crate::post_mortem::Since;
 use crate::riscv::in_interrupt;
@@ -39,10 +39,10 @@ use crate::{CoreSnapshot, MemoryRange, Symbols, Why, parse_register_dump};
 const LOOK: Duration = Duration::from_millis(50);
 
 /// How many faults of a boot are stopped at; later ones run through undisturbed.
-const MOST_FAULTS: u32 = 3;
+const MOST_FAULTS: u32 = 16;
 
 /// How many times a boot is stopped at a handler in all: one may be that of interrupts, too.
-const MOST_STOPS: u32 = 16;
+const MOST_STOPS: u32 = 48;
 
 /// How many times a core is looked at that was lost, and is elsewhere now: it may have come to a fault.
 const MOST_LOOKS: u32 = 2;
@@ -308,7 +308,8 @@ impl LaunchedCore {
         let Self::CortexM(core) = self else { return Ok(Vec::new()) };
         let Some(frame) = core.frame(channels, profile, registers)? else { return Ok(Vec::new()) };
         let stacked = core.stacked(channels, profile, frame)?;
-        Ok(stacked.map_or_else(Vec::new, |(at, _)| vec![at, at + 2, at + 4]))
+        Ok(stacked
+            .map_or_else(Vec::new, |(at, _)| [0, 2, 4].map(|step| at.wrapping_add(step)).into()))
     }
 }
 
@@ -488,32 +489,33 @@ impl FaultWatch {
             points.returns.drain(..).for_each(|place| packets.remove_breakpoint(place));
             return channels.gdb.resume(packets);
         }
-        if in_fault && launch.fault.is_none() {
+        let unknown = in_fault && launch.fault.is_none();
+        if halted && !unknown {
+            return Ok(());
+        }
+        // What reads the registers of a core needs its breakpoints out of the way.
+        let (mut without, mut with) = (Packets::default(), Packets::default());
+        points.all().for_each(|place| without.remove_breakpoint(place));
+        channels.gdb.perform(&without)?;
+        if unknown {
             launch.fault = Some(launch.core.capture(channels, &self.profile)?);
         }
         if halted {
-            return Ok(());
+            points.all().for_each(|place| with.insert_breakpoint(place));
+            return channels.gdb.perform(&with);
         }
         points.stops += 1;
         points.caught += u32::from(in_fault);
-        let mut before = Packets::default();
-        points.returns.drain(..).for_each(|place| before.remove_breakpoint(place));
-        before.remove_breakpoint(pc);
-        if in_fault {
-            points.returns = launch.core.returns(channels, &self.profile, &registers)?;
-        }
-        channels.gdb.step(before, STEP)?;
-        let mut after = Packets::default();
-        points.returns.iter().for_each(|&place| after.insert_breakpoint(place));
-        if points.caught < MOST_FAULTS && points.stops < MOST_STOPS {
-            after.insert_breakpoint(pc);
-        } else {
-            for &other in points.handlers.iter().filter(|handler| **handler != pc) {
-                after.remove_breakpoint(other);
-            }
+        points.returns = match in_fault {
+            true => launch.core.returns(channels, &self.profile, &registers)?,
+            false => Vec::new(),
+        };
+        channels.gdb.step(Packets::default(), STEP)?;
+        if points.caught >= MOST_FAULTS || points.stops >= MOST_STOPS {
             points.handlers.clear();
         }
-        channels.gdb.resume(after)
+        points.all().for_each(|place| with.insert_breakpoint(place));
+        channels.gdb.resume(with)
     }
 
     fn answer(&self, launch: Option<&mut Launch>, request: &PostMortemRequest) -> WatchAnswer {
@@ -639,7 +641,7 @@ impl FaultWatch {
         let look = |channels: &mut DebugChannels| -> Result<_, ChannelError> {
             let snapshot = core.capture(channels, &self.profile)?;
             let unwound = unwind(&snapshot, symbols);
-            let in_data = self.is_in_data(channels, &snapshot, symbols)?;
+            let no_code = self.no_code(channels, &snapshot, symbols)?;
             let (frames, memory, seen) = (&unwound.frames, &self.profile.memory, log.seen());
             let traps = seen.traps;
             let in_trap = || {
@@ -647,7 +649,7 @@ impl FaultWatch {
                 Some(HaltedCore::InTrap { interrupt, traps })
             };
             let in_loop = || HaltedCore::in_masked_loop(&snapshot, symbols?.masked_loops());
-            let halted = HaltedCore::of(&snapshot, frames, memory, in_data, seen)
+            let halted = HaltedCore::of(&snapshot, frames, memory, no_code, seen)
                 .or_else(in_trap)
                 .or_else(in_loop);
             Ok(halted.map(|halted| (halted, snapshot)))
@@ -666,22 +668,22 @@ impl FaultWatch {
         })
     }
 
-    /// Tells whether the core of a machine that stands executes what is no code of its image.
-    fn is_in_data(
+    /// Tells what the core of a machine that stands executes, if that is no code of its image.
+    fn no_code(
         &self,
         channels: &mut DebugChannels,
         snapshot: &CoreSnapshot,
         symbols: Option<&Symbols>,
-    ) -> Result<bool, ChannelError> {
+    ) -> Result<Option<NoCode>, ChannelError> {
         let memory = &self.profile.memory;
-        let Some(code) = symbols.map(Symbols::code_map) else { return Ok(false) };
-        let pc = may_be_in_data(snapshot, memory, code);
+        let Some(code) = symbols.map(Symbols::code_map) else { return Ok(None) };
+        let pc = physical_pc(snapshot);
         let Some((pc, around)) = pc.and_then(|pc| Some((pc, around(pc, memory)?))) else {
-            return Ok(false);
+            return Ok(None);
         };
         let mut bytes = vec![0; around.len()];
         channels.gdb.read_memory(around.start, &mut bytes)?;
-        Ok(code.is_data(pc, memory, &MemoryRange { start: around.start.into(), bytes }))
+        Ok(code.no_code(pc, memory, &MemoryRange { start: around.start.into(), bytes }))
     }
 
     /// Looks what became of the machine after its fault was caught; it stands afterwards.

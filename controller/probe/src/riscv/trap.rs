@@ -169,6 +169,15 @@ impl Trap {
         entry_shows(snapshot) || supervisor
     }
 
+    /// Tells whether the core shows that this trap was its last one, and that the handler has returned
+    /// neither to the instruction nor behind it.
+    pub(crate) fn was_left_elsewhere(&self, snapshot: &CoreSnapshot) -> bool {
+        let word = |name: &str| snapshot.register(name).and_then(|v| u32::try_from(v).ok());
+        let last = word("mcause") == Some(self.cause) && !self.is_open(snapshot);
+        let returned = word("mepc").filter(|&to| to != 0);
+        last && returned.is_some_and(|to| ![0, 2, 4].contains(&to.wrapping_sub(self.at)))
+    }
+
     /// Returns the last trap if it was an environment call from machine mode whose entry shows, and
     /// which does not ask for the end of the program.
     pub(crate) fn call(snapshot: &CoreSnapshot) -> Option<Self> {
@@ -403,6 +412,25 @@ mod tests {
         assert_eq!(causes(&[("mcause", 9), ("scause", 13), ("stvec", 0x8020_0000)]), [13]);
         let linux = [("scause", 13), ("stvec", 0xc000_0000), ("satp", 0x8008_0000), ("mcause", 9)];
         assert!(causes(&linux).is_empty());
+    }
+
+    #[test]
+    fn a_handler_that_returns_elsewhere_is_told_by_where_it_returned() {
+        let trap = Trap { cause: 2, at: 0x8000_0100, value: 0, handler: 0 };
+        let left = |mepc, mcause, mstatus| {
+            let place = [("mepc", mepc), ("mcause", mcause), ("mstatus", mstatus)];
+            trap.was_left_elsewhere(&with(&place))
+        };
+        let returned = 0x80;
+        assert!(left(0x8000_0200, 2, returned));
+        assert!(left(0x8000_00f0, 2, returned));
+        for stepped in [0x8000_0100, 0x8000_0102, 0x8000_0104] {
+            assert!(!left(stepped, 2, returned), "{stepped:#x}");
+        }
+        // Another trap came, the handler has not returned, or has cleared where from.
+        assert!(!left(0x8000_0200, 0x8000_0007, returned));
+        assert!(!left(0x8000_0200, 2, 0x1800));
+        assert!(!left(0, 2, returned));
     }
 
     #[test]

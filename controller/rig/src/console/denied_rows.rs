@@ -52,7 +52,7 @@ const WORDS: usize = 3;
 const ALIKE: usize = 2;
 
 /// Text of which one stands in each such line, unless a word of results or another script does.
-pub(super) const HINTS: &str = r"[ :=\t.|\[-](?:not?|non|nicht|keine?|pas|ne|n\xc3\xa3o|nao|nie|nu|nije|niet|geen|ikkj?e|inte|icke|e[ij]|nem|bez|kh(?:\xc3\xb4|o|\xc3\x94)ng|tidak|sin|sans)[ -][a-z\xc3-\xe1]|(?-i:[ :=\t.|\[](?:NE|NIE)[A-Z\xc3-\xc5])|[:=\t.|\[] ?nie?[a-z]{4}|[:=\t.|\[] ?ne[a-z]{4}|\xd7\x9c\xd7\x90|\xd8\xba|(?-i:[ \t][PF][ \t]+F|[ \t]F[ \t]+[PF])|(?-i:[A-Z]+ FAULT\b)";
+pub(super) const HINTS: &str = r"[ :=\t.|\[-](?:not?|non|nicht|keine?|pas|ne|n\xc3\xa3o|nao|nie|nu|nije|niet|geen|ikkj?e|inte|icke|e[ij]|nem|bez|kh(?:\xc3\xb4|o|\xc3\x94)ng|tidak|sin|sans)[ -][a-z\xc3-\xe1]|(?-i:[ :=\t.|\[](?:NE|NIE)[A-Z\xc3-\xc5])|(?:[:=\t.|\[] ?|  )(?:ne|nie)[a-z]{4}|\xd7\x9c\xd7\x90|\xd8\xba|(?-i:[ \t][PF][ \t]+F|[ \t]F[ \t]+[PF])|(?-i:[A-Z]+ FAULT\b)";
 
 /// A name, what stands behind it, and the verdict.
 #[derive(Debug)]
@@ -226,6 +226,7 @@ mod tests {
                 "Датчик 1: СПРАВНИЙ / Датчик 2: НЕСПРАВНИЙ / Датчик 3: СПРАВНИЙ",
                 "Датчик 2: НЕСПРАВНИЙ",
             ),
+            ("RAM      sprawny / Zegar    niesprawny / ADC      sprawny", "Zegar    niesprawny"),
             ("ram: zgodny / rom: zgodny / adc: niezgodny", "adc: niezgodny"),
             ("RAM: megfelelt / ADC: nem megfelelt / ROM: megfelelt", "ADC: nem megfelelt"),
             ("버튼: 합격 / 센서: 불합격 / 배터리: 합격", "센서: 불합격"),

@@ -64,6 +64,9 @@ const FATAL: &[&str] = &[
     "osRtxErrorStackOverflow",
     "osRtxErrorClibSpace",
     "has had a failure and has been stopped",
+    "Det_ReportError: ",
+    "OS_ERR_STK_OVF",
+    "RedzoneHitHook",
 ];
 
 /// What a test may log of an error that it caught: it counts behind the end of a report.

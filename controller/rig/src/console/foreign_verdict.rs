@@ -10,17 +10,21 @@
 const WORDS: &str = "\
     fehlgeschlagen fehlerhaft defekt durchgefallen nicht_bestanden nicht_in_ordnung \
     échoué échouée échec echoue en_échec défaillant défaillante non_conforme erreur \
-    fallido fallida falló fallo reprobado reprobada rechazado rechazada no_superado no_superada \
+    fallido fallida falló fallo reprobado reprobada averiado averiada rechazado rechazada no_superado no_superada \
     falhou falha reprovado reprovada não_passou \
     fallito fallita guasto guasta non_superato non_superata \
-    mislukt gefaald afgekeurd niet_geslaagd \
+    mislukt gefaald afgekeurd fout niet_geslaagd \
     underkänd underkänt misslyckades misslyckad mislyktes mislykkedes fejlet feilet ikke_bestått \
     niepoprawny niepoprawna niepoprawne nieudany nieudana niezaliczony niezaliczona błąd blad \
     selhal selhala selhalo neúspěšný neúspěšně chyba \
     epäonnistui hylätty sikertelen hibás eșuat esuat picat başarısız başarisiz basarisiz \
     ошибка провал провален неудача сбой отказ брак не_пройден не_пройдено не_пройдена неисправен \
     неисправно неисправна помилка невдача αποτυχία αποτυχια \
-    失败 失敗 不合格 错误 錯誤 异常 異常 未通过 未通過 不良 故障 エラー 실패 불합격 불량 오류";
+    失败 失敗 不合格 错误 錯誤 异常 異常 未通过 未通過 不良 故障 エラー 실패 불합격 불량 이상 오류";
+
+/// Names of tests behind which a verdict needs no joint.
+const TESTS: [&str; 9] =
+    ["测试", "測試", "检测", "自检", "テスト", "試験", "検査", "시험", "테스트"];
 
 /// What stands between a name and its verdict.
 const JOINTS: &[&str] = &[":", "=", "..", "->", " - ", "：", "|", "[", "(", "（", "【"];
@@ -30,7 +34,7 @@ const NAME: usize = 80;
 
 /// Text of which one stands in each such line, unless a word of results does: the beginnings of words in
 /// ASCII, and any letter of the scripts.
-pub(super) const HINTS: &str = r"fehlges|fehlerh|defekt|durchgef|nicht |chou|\xc3[\x89\xa9]chec|d\xc3\xa9faill|conforme|erreur|falli|fall\xc3|fallo|reprob|rechaz|superad|falh|reprov|passou|guast|superat|mislu|gefaald|afgek|geslaagd|underk\xc3|misslyck|mislyk|fejlet|feilet|best\xc3|niepop|nieud|niezal|b\xc5\x82|\bblad\b|selhal|\xc5\xa1n|chyba|\bep\xc3|hyl\xc3|sikert|hib\xc3|\be(?:s|\xc8\x99)uat|picat|ba(?:s|\xc5\x9f)ar|[\xce-\xd2][\x80-\xbf]|[\xe3-\xed][\x80-\xbf]{2}";
+pub(super) const HINTS: &str = r"fehlges|fehlerh|defekt|durchgef|nicht |chou|\xc3[\x89\xa9]chec|d\xc3\xa9faill|conforme|erreur|falli|fall\xc3|fallo|reprob|rechaz|superad|falh|reprov|passou|averiad|\bfout\b|guast|superat|mislu|gefaald|afgek|geslaagd|underk\xc3|misslyck|mislyk|fejlet|feilet|best\xc3|niepop|nieud|niezal|b\xc5\x82|\bblad\b|selhal|\xc5\xa1n|chyba|\bep\xc3|hyl\xc3|sikert|hib\xc3|\be(?:s|\xc8\x99)uat|picat|ba(?:s|\xc5\x9f)ar|[\xce-\xd2][\x80-\xbf]|[\xe3-\xed][\x80-\xbf]{2}";
 
 /// Tells whether a text ends with a failed verdict in another language.
 pub(super) fn is_foreign_verdict(text: &str) -> bool {
@@ -47,7 +51,8 @@ pub(super) fn is_foreign_verdict(text: &str) -> bool {
             let joint = if joint.starts_with(' ') { joint.trim_end() } else { joint };
             name.strip_suffix(joint)
         });
-        let name = joint.or_else(|| Some(name).filter(|_| spaced));
+        let tested = || !word.is_ascii() && TESTS.iter().any(|test| name.ends_with(test));
+        let name = joint.or_else(|| Some(name).filter(|_| spaced || tested()));
         name.is_some_and(|name| name.chars().any(char::is_alphanumeric) && name.len() <= NAME)
     })
 }

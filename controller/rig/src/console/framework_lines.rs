@@ -149,6 +149,21 @@ const PATTERNS: &[&str] = &[
     // KUnit's own words for a case, ztest's for a mistake of the tests
     r"^\s*# \w+: (?:try faulted\b|try timed out$|internal error occurred )",
     r"^ERROR: (?:Test '.*' assigned to multiple suites|cannot \w+ in test '.*', bailing)",
+    r"^ERROR: Test '.*' assigned to test suite '.*' which doesn't exist",
+    // CppUTest, of a test in a process of its own; AUnit; properties
+    r"^[.!]*Failed in separate process\b",
+    r"^Unexpected Errors: +0*[1-9]",
+    r"^Falsif(?:iable after \d+ tests?|ying example: )",
+    // ESP-IDF's check of leaks
+    r"\bcritical leak: Before ",
+    // Self-tests of ST, NXP and GigaDevice; Linux' test of memory
+    r"\bCRC (?:Test )?(?:Error|Failure) at Start-up\b",
+    r"^[\w-]+(?: [\w-]+){1,5} Test Failure[.!]*$",
+    r"^The read content isn't consistent\b",
+    r"\bread out data value incorrect\b",
+    r"^Error occurred in \w+(?: \w+)* transfer ?!",
+    r"\bRead and Write aren't Matching\b",
+    r"^[0-9a-f]{8,} bad mem addr 0x[0-9a-f]+ - ",
     // QuickCheck, VUnit, CORE-V, Arm's tests of PSA, mruby
     r"^\[\w+\] TEST FAILED\.",
     r"^fail (?:0*[1-9]\d* of \d+$|\S+ +\(\d+\.\d+ seconds\)$)",
@@ -177,7 +192,7 @@ const PATTERNS: &[&str] = &[
 
 /// Text of which one stands in each line that a pattern matches, unless a word of results does.
 /// Such a line is rare, since looking at it costs a microsecond.
-pub(super) const HINTS: &str = r#"(?-i:Bail out!|# Looks like |# No tests |# Tests were run but|UNEXPECTED SUCC|!!!! |node down: |DATA RACE| data race\(s\)|XPASS|UNRESOLVED|KPASS|UNEXPECTEDPASS|INTERRUPT |Dubious, |Unexpected Pass: |# of un|TRY [0-9]+ |Synthesis: |ASSERT|CHECK\(|EXPECT\(|REQUIRE\(|VERIFY\(|Traceback|Sanitizer: |kmemleak: |Segmentation f|Illegal ins|\*\*\*(?:Exception|Not|Bad|Could)|output mismatch|leaked too much|UVM_FATAL|NO STATUS|SIG[A-Z]+ \[|LAVA_SIGNAL_TEST(?:CASE|RAISE)|: assertion|: exp |\) exp |, got |: [0-9]+ exception|, [0-9]+ exception|exceeded time limit|NO TESTS RAN|No tests |No test cases matched|Ran 0 tests|contains no tests|memory leaks!|eak\(s\) found|overrun detected|try faulted|NOT correct!|multiple suites|bailing|INSTRUMENTATION_STATUS_CODE: -|_HOTPLUG|err= ?[1-9]|!= RTEMS_|StillRunning\(\) returned |NG=[0-9])|exit status [1-9]|\./[^ :]*: no(?:t found| such)"#;
+pub(super) const HINTS: &str = r#"(?-i:Bail out!|# Looks like |# No tests |# Tests were run but|UNEXPECTED SUCC|!!!! |node down: |DATA RACE| data race\(s\)|XPASS|UNRESOLVED|KPASS|UNEXPECTEDPASS|INTERRUPT |Dubious, |Unexpected Pass: |# of un|TRY [0-9]+ |Synthesis: |ASSERT|CHECK\(|EXPECT\(|REQUIRE\(|VERIFY\(|Traceback|Sanitizer: |kmemleak: |Segmentation f|Illegal ins|\*\*\*(?:Exception|Not|Bad|Could)|output mismatch|leaked too much|UVM_FATAL|NO STATUS|SIG[A-Z]+ \[|LAVA_SIGNAL_TEST(?:CASE|RAISE)|: assertion|: exp |\) exp |, got |: [0-9]+ exception|, [0-9]+ exception|exceeded time limit|NO TESTS RAN|No tests |No test cases matched|Ran 0 tests|contains no tests|memory leaks!|eak\(s\) found|overrun detected|try faulted|NOT correct!|multiple suites|which doesn't exist|Falsif|isn't consistent|aren't Matching|bailing|INSTRUMENTATION_STATUS_CODE: -|_HOTPLUG|err= ?[1-9]|!= RTEMS_|StillRunning\(\) returned |NG=[0-9])|exit status [1-9]|\./[^ :]*: no(?:t found| such)"#;
 
 pub(super) static FAILURES: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let ascii = syntax::Config::new().unicode(false).utf8(false);
