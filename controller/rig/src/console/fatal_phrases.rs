@@ -65,6 +65,7 @@ const FATAL: &[&str] = &[
     "osRtxErrorClibSpace",
     "has had a failure and has been stopped",
     "Det_ReportError: ",
+    "ShutdownHook: E_OS_",
     "OS_ERR_STK_OVF",
     "RedzoneHitHook",
 ];
@@ -72,6 +73,11 @@ const FATAL: &[&str] = &[
 /// What a test may log of an error that it caught: it counts behind the end of a report.
 const LOGGED: &[&str] = &[
     "__dbpanic(",
+    "Heap and stack collision",
+    "\"Hardware Watchdog\"",
+    "AP: WDG: ",
+    "MFLT: Reset Causes",
+    "Extended Reset info: 0x",
     "ure virtual fn called",
     "ast chance handler",
     "spinning forever",
