@@ -65,7 +65,9 @@ const FATAL: &[&str] = &[
     "osRtxErrorClibSpace",
     "has had a failure and has been stopped",
     "Det_ReportError: ",
-    "ShutdownHook: E_OS_",
+    "Hook: E_OS_STACKFAULT",
+    "Hook: E_OS_PROTECTION_",
+    "Hook: E_OS_SYS_",
     "OS_ERR_STK_OVF",
     "RedzoneHitHook",
 ];
@@ -74,10 +76,8 @@ const FATAL: &[&str] = &[
 const LOGGED: &[&str] = &[
     "__dbpanic(",
     "Heap and stack collision",
-    "\"Hardware Watchdog\"",
     "AP: WDG: ",
     "MFLT: Reset Causes",
-    "Extended Reset info: 0x",
     "ure virtual fn called",
     "ast chance handler",
     "spinning forever",

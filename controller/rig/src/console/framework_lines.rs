@@ -72,6 +72,9 @@ const PATTERNS: &[&str] = &[
     // A shell, of a program that died or that is missing
     r"^(?:\S+: )?(?:line \d+: +\d+ )?(?:Segmentation fault|Bus error|Illegal instruction|Aborted)(?: \(core dumped\))?(?:  +\S.*)?$",
     r"^(?:\S+: )?(?:(?:line )?\d+: )?\.{1,2}/\S+: (?:not found|No such file or directory)$",
+    r"^\S+: line \d+: +\d+ (?:Killed|Terminated|Alarm clock)(?:  +\S.*)?$",
+    r"^timeout: (?:sending signal \S+ to command|the monitored command dumped core)",
+    r"^\S+: (?:error while loading shared libraries|symbol lookup error): ",
     // TAP beside reports in another format; prove, Perl's Test::More, unittest
     r"^Bail out!(?: |$)",
     r" Dubious, test returned [1-9]",
@@ -154,9 +157,8 @@ const PATTERNS: &[&str] = &[
     r"^[.!]*Failed in separate process\b",
     r"^Unexpected Errors: +0*[1-9]",
     r"^Falsif(?:iable after \d+ tests?|ying example: )",
-    // libtest's word on a panic that was wanted; a set-up or tear-down that names itself
+    // libtest's word on a panic that was wanted
     r"^note: test did not panic as expected$",
-    r"(?i-u)^(?:suite |group |test )?(?:set|tear)[ _-]?(?:up|down)\w*(?:\(\))? (?:has )?failed\b",
     // ESP-IDF's check of leaks
     r"\bcritical leak: Before ",
     // Self-tests of ST, NXP and GigaDevice; Linux' test of memory
@@ -195,7 +197,7 @@ const PATTERNS: &[&str] = &[
 
 /// Text of which one stands in each line that a pattern matches, unless a word of results does.
 /// Such a line is rare, since looking at it costs a microsecond.
-pub(super) const HINTS: &str = r#"(?-i:Bail out!|# Looks like |# No tests |# Tests were run but|UNEXPECTED SUCC|!!!! |node down: |DATA RACE| data race\(s\)|XPASS|UNRESOLVED|KPASS|UNEXPECTEDPASS|INTERRUPT |Dubious, |Unexpected Pass: |# of un|TRY [0-9]+ |Synthesis: |ASSERT|CHECK\(|EXPECT\(|REQUIRE\(|VERIFY\(|Traceback|Sanitizer: |kmemleak: |Segmentation f|Illegal ins|\*\*\*(?:Exception|Not|Bad|Could)|output mismatch|leaked too much|UVM_FATAL|NO STATUS|SIG[A-Z]+ \[|LAVA_SIGNAL_TEST(?:CASE|RAISE)|: assertion|: exp |\) exp |, got |: [0-9]+ exception|, [0-9]+ exception|exceeded time limit|NO TESTS RAN|No tests |No test cases matched|Ran 0 tests|contains no tests|memory leaks!|eak\(s\) found|overrun detected|try faulted|NOT correct!|multiple suites|which doesn't exist|did not panic as|Falsif|isn't consistent|aren't Matching|bailing|INSTRUMENTATION_STATUS_CODE: -|_HOTPLUG|err= ?[1-9]|!= RTEMS_|StillRunning\(\) returned |NG=[0-9])|exit status [1-9]|\./[^ :]*: no(?:t found| such)"#;
+pub(super) const HINTS: &str = r#"(?-i:Bail out!|# Looks like |# No tests |# Tests were run but|UNEXPECTED SUCC|!!!! |node down: |DATA RACE| data race\(s\)|XPASS|UNRESOLVED|KPASS|UNEXPECTEDPASS|INTERRUPT |Dubious, |Unexpected Pass: |# of un|TRY [0-9]+ |Synthesis: |ASSERT|CHECK\(|EXPECT\(|REQUIRE\(|VERIFY\(|Traceback|Sanitizer: |kmemleak: |Segmentation f|Illegal ins|\*\*\*(?:Exception|Not|Bad|Could)|output mismatch|leaked too much|UVM_FATAL|NO STATUS|SIG[A-Z]+ \[|LAVA_SIGNAL_TEST(?:CASE|RAISE)|: assertion|: exp |\) exp |, got |: [0-9]+ exception|, [0-9]+ exception|exceeded time limit|NO TESTS RAN|No tests |No test cases matched|Ran 0 tests|contains no tests|memory leaks!|eak\(s\) found|overrun detected|try faulted|NOT correct!|multiple suites|which doesn't exist|did not panic as|Falsif|: line [0-9]+: +[0-9]+ [KTA]|timeout: (?:sending|the mon)|loading shared lib|symbol lookup err|isn't consistent|aren't Matching|bailing|INSTRUMENTATION_STATUS_CODE: -|_HOTPLUG|err= ?[1-9]|!= RTEMS_|StillRunning\(\) returned |NG=[0-9])|exit status [1-9]|\./[^ :]*: no(?:t found| such)"#;
 
 pub(super) static FAILURES: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let ascii = syntax::Config::new().unicode(false).utf8(false);

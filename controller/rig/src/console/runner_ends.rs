@@ -29,15 +29,20 @@ const PARTS: &[(&str, &str)] = &[
 ];
 
 const FORMS: &[Form] = &[
-    ("unity-end", r"^UNITY_END(?:(?:\(\))? ?(?:[:=]|=>|->) ?|RETURNED)NONZERO"),
+    ("unity-end", r"^(?:main: ?)?UNITY_?END(?:(?:\(\))? ?(?:[:=]|=>|->) ?|RETURNED)NONZERO"),
     (
         "runner",
-        r"^(?:(?:all|unit|my|the) ?)?(?:test[ _-]?)?(?:run[ _-]?all[ _-]?tests|run_tests?|runner|harness|test[ _-]main|app_main|user_main|unity_main|main_test|catch[ _]session|pytest|ctest)RETURNEDNONZERO",
+        r"^(?:main: ?)?(?:(?:all|unit|my|the) ?)?(?:test[ _-]?)?(?:tests|run[ _-]?all[ _-]?tests|run_tests?|runner|harness|test[ _-]main|app_main|user_main|unity_main|main_test|catch[ _]session|pytest|ctest)RETURNEDNONZERO",
     ),
     (
         "part",
         r"^(?:[\w.:]+ )?\w*(?:(?:suite|group|class|module|global|env|environment|test)?[ _]?(?:set[ _-]?up|tear[ _-]?down|cleanup))(?: of [\w.]+)?RETURNEDNONZERO",
     ),
+    (
+        "part-failed",
+        r"^(?:(?:suite|group|test|module|fixture|case|class)[ _]?)?(?:set[ _-]?up|tear[ _-]?down|cleanup)\w*(?:\([^)]*\))? (?:has |was )?(?:failed|unsuccessful)(?:[.!]*$|:| \()",
+    ),
+    ("part-error", r"^error in (?:set[ _-]?up|tear[ _-]?down)\b"),
     ("tap-exit", r"^# (?:exit|exited)(?: (?:code|status|with))*[:= ]+NONZERO"),
     (
         "leaked-things",
@@ -62,13 +67,17 @@ const FORMS: &[Form] = &[
 ];
 
 /// Text of which one stands in each such line, unless a word of results does.
-pub(super) const HINTS: &str = r"UNITY_END|leak|definitely lost|(?:runner|harness|_main|run_tests?|all[ _-]tests|[ _]main|pytest|ctest|session)[^\r\n]*[1-9]|(?:set|tear)[ _-]?(?:up|down)[^\r\n]*[1-9]|cleanup[^\r\n]*[1-9]|# exit|not (?:freed|released|closed)|unfreed|at exit|[1-9] [a-z]+ (?:were |was |are )?lost";
+pub(super) const HINTS: &str = r"UNITY_?END|tests returned|leak|definitely lost|(?:runner|harness|_main|run_tests?|all[ _-]tests|[ _]main|pytest|ctest|session)[^\r\n]*[1-9]|(?:set|tear)[ _-]?(?:up|down)[^\r\n]*[1-9]|cleanup[^\r\n]*[1-9]|# exit|not (?:freed|released|closed)|unfreed|at exit|[1-9] [a-z]+ (?:were |was |are )?lost";
 
 /// Words of a line that tells of no such end.
 const DENIALS: &str = "\
     no not without never if unless expected expecting wanted simulated injected known allowed \
     threshold limit limits enabled disabled detection detector checker tracking ok pass passed skip \
     skipped";
+
+/// Words behind a failure that take it back.
+const TAKEN_BACK: &str =
+    "expected wanted simulated injected known allowed ok pass passed skip skipped";
 
 pub(super) static ENDS: LazyLock<Option<Regex>> = LazyLock::new(|| compiled(FORMS, PARTS));
 
@@ -81,14 +90,16 @@ pub(super) fn ends_runner_badly(text: &str) -> bool {
 fn form_of(text: &str) -> Option<&'static str> {
     let text = text.trim_ascii();
     let found = ENDS.as_ref()?.find(text)?;
+    let (name, _) = FORMS.get(found.pattern().as_usize())?;
     let denied = words(text).iter().enumerate().any(|(at, word)| {
         let not_freed = word.text == "not"
             && words(text)
                 .get(at + 1)
                 .is_some_and(|next| listed("freed released closed", &next.text));
-        listed(DENIALS, &word.text) && !not_freed
+        // What stands behind is the reason.
+        let reason = *name == "part-failed" && !listed(TAKEN_BACK, &word.text);
+        listed(DENIALS, &word.text) && !not_freed && !reason
     });
-    let (name, _) = FORMS.get(found.pattern().as_usize())?;
     (!denied && !goes_on(text)).then_some(name)
 }
 

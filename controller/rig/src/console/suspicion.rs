@@ -198,6 +198,7 @@ pub(crate) fn is_suspicious(line: &str) -> bool {
         Likeness::Ordinary => false,
         Likeness::Open => {
             frames_reset(text, &words)
+                || names_bad_reset(&words)
                 || announces_suite(&words)
                 || tells_intervention(text)
                 || is_alarming(line, &words, calm, Place::Behind)
@@ -293,6 +294,27 @@ fn frames_reset(text: &str, words: &[Word<'_>]) -> bool {
     let is_reset = |word: &Word<'_>| listed("reset reboot rebooting resetting", &word.text);
     let plain = |word: &Word<'_>| listed("system device board chip cpu mcu the now", &word.text);
     framed && words.iter().any(is_reset) && words.iter().all(|word| is_reset(word) || plain(word))
+}
+
+/// `Last reset cause: WDT_RESET`, `"RestartReason":"Hardware Watchdog"`: a second start says why there was one.
+fn names_bad_reset(words: &[Word<'_>]) -> bool {
+    const CAUSES: &str = "reason reasons cause causes caused info reas";
+    const JOINED: &str = "\
+        restartreason resetreason rebootreason resetcause reset_reason reset_cause reboot_reason \
+        restart_reason resetreas";
+    const BAD: &str = "\
+        watchdog wdt wdg dog iwdg wwdg wdt_reset wdtrst iwdgrst wwdgrst wdog flt hrd fault hardfault panic \
+        lockup exception abort assert";
+    let pair = |pair: &[Word<'_>]| {
+        listed("reset restart reboot", &pair[0].text) && listed(CAUSES, &pair[1].text)
+    };
+    let named = words.windows(2).position(pair).map(|at| at + 2);
+    let named =
+        named.or_else(|| words.iter().position(|word| listed(JOINED, &word.text)).map(|at| at + 1));
+    let denied = |word: &&Word<'_>| listed("not no", &word.text);
+    named.is_some_and(|at| {
+        words[at..].iter().take_while(|word| !denied(word)).any(|word| listed(BAD, &word.text))
+    })
 }
 
 /// `#   Failed (TODO) test 'dma'`: what TAP's producers say of a point that may fail.
