@@ -246,8 +246,12 @@ fn secure_ram(
         let start = u64::from(sp).saturating_sub(BELOW_STACK).max(region.start);
         let len = (end - start).min(SECURE_STACK);
         let mut bytes = vec![0; usize::try_from(len).unwrap_or(0)];
-        channels.gdb.read_memory(start as u32, &mut bytes)?;
-        memory.push(MemoryRange { start, bytes });
+        match channels.gdb.read_memory(start as u32, &mut bytes) {
+            Ok(()) => memory.push(MemoryRange { start, bytes }),
+            // That of a stack which is not in use, and which this state may not read.
+            Err(ChannelError::Refused { .. }) => {}
+            Err(error) => return Err(error),
+        }
     }
     Ok(memory)
 }
