@@ -57,7 +57,7 @@ impl MaskedLoops {
             budget = left;
             let code: Vec<u16> =
                 bytes.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect();
-            sets_base_priority |= code.windows(2).any(|pair| sets_base_priority_by(pair));
+            sets_base_priority |= code.windows(2).any(sets_base_priority_by);
             let addresses = (section.address()..).step_by(2);
             let branches = addresses.zip(&code).filter(|(_, code)| **code == BRANCH_TO_ITSELF);
             loops.extend(branches.map(|(address, _)| address));
