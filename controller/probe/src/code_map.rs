@@ -7,8 +7,8 @@
 //! sections but for the objects in them. The rest of the image is data, and so is the RAM behind the
 //! beginning of its variables: heap and stacks.
 //!
-//! *Code that was overwritten* is none: an instruction of a function that is not the one of the image. Images
-//! whose code lies in RAM lose it to a write through a null pointer.
+//! *Code that was overwritten* is none: an instruction of a function that is not the one of the image.
+//! Images whose code lies in RAM lose it to a write through a null pointer.
 //!
 //! *Code that was copied* is code. A program may run from RAM what its image has in flash: a few instructions
 //! around the program counter, which an executable section has too, tell.
@@ -132,16 +132,23 @@ impl CodeMap {
         }
     }
 
-    /// Returns what the image has at the program counter of a function.
-    pub(crate) fn instruction(&self, pc: u32) -> Option<&[u8]> {
-        let at = u64::from(pc);
-        if !self.functions.iter().any(|function| function.contains(&at)) {
-            return None;
-        }
-        self.executable.iter().find_map(|range| {
-            let offset = usize::try_from(at.checked_sub(range.start)?).ok()?;
-            range.bytes.get(offset..offset.checked_add(INSTRUCTION)?)
-        })
+    /// Tells whether a program counter lies in a function of the image.
+    pub(crate) fn has_function(&self, pc: u32) -> bool {
+        self.functions.iter().any(|function| function.contains(&u64::from(pc)))
+    }
+
+    /// Tells whether the instruction at the program counter of a function is none that the image has
+    /// there; of overlays, it has several. `now` begins with it.
+    pub(crate) fn was_overwritten(&self, pc: u32, now: &[u8]) -> bool {
+        let Some(now) = now.get(..INSTRUCTION).filter(|_| self.has_function(pc)) else {
+            return false;
+        };
+        let own = |range: &MemoryRange| {
+            let offset = usize::try_from(u64::from(pc).checked_sub(range.start)?).ok()?;
+            range.bytes.get(offset..offset.checked_add(INSTRUCTION)?).map(|own| own == now)
+        };
+        let alike: Vec<bool> = self.executable.iter().filter_map(own).collect();
+        !alike.is_empty() && !alike.contains(&true)
     }
 
     /// Tells what a program counter lies in, if that is no code, by the bytes `around` it.
@@ -151,15 +158,12 @@ impl CodeMap {
         memory: &[MemoryRegion],
         around: &MemoryRange,
     ) -> Option<NoCode> {
-        let executed = || {
-            let offset = usize::try_from(u64::from(pc).checked_sub(around.start)?).ok()?;
-            around.bytes.get(offset..offset + INSTRUCTION)
-        };
+        let offset = u64::from(pc).checked_sub(around.start).map(|offset| offset as usize);
+        let now = offset.and_then(|offset| around.bytes.get(offset..)).unwrap_or_default();
         if self.is_data(pc, memory, around) {
             return Some(NoCode::Data);
         }
-        let changed = self.instruction(pc).zip(executed()).is_some_and(|(own, now)| own != now);
-        changed.then_some(NoCode::Overwritten)
+        self.was_overwritten(pc, now).then_some(NoCode::Overwritten)
     }
 
     /// Tells whether a program counter may lie in what is no code.
@@ -287,6 +291,27 @@ mod tests {
         assert!(is_data([0x6f, 0, 0, 0].repeat(3), 0));
         assert!(is_data(vec![0; 64], 16));
         assert!(is_data(Vec::new(), 0));
+    }
+
+    #[test]
+    fn an_instruction_is_one_of_those_that_the_image_has_there() {
+        let section = |bytes: [u8; 4]| MemoryRange { start: 0x100, bytes: bytes.to_vec() };
+        let map = CodeMap {
+            functions: vec![0x100..0x104, 0x300..0x304],
+            executable: vec![section([1, 2, 3, 4]), section([5, 6, 7, 8])],
+            ..CodeMap::default()
+        };
+        for (pc, now, overwritten) in [
+            (0x100, &[1, 2, 3, 4, 0][..], false),
+            // The other overlay.
+            (0x100, &[5, 6, 7, 8], false),
+            (0x100, &[1, 2, 3, 5], true),
+            (0x100, &[1, 2, 3], false),
+            (0x102, &[9, 9, 9, 9], false),
+            (0x200, &[9, 9, 9, 9], false),
+        ] {
+            assert_eq!(map.was_overwritten(pc, now), overwritten, "{pc:#x} {now:?}");
+        }
     }
 
     #[test]

@@ -12,7 +12,8 @@
 //!   for the registers that an exception pushes is as bad;
 //! - *a program counter that lies in no memory of the board*, behind a call of what is no function. The bus
 //!   of some boards answers there, too, and the core executes what it reads;
-//! - *a program counter that lies in data, or in code that was overwritten*, for the same reason ([`crate::code_map`]);
+//! - *a program counter that lies in data, or in code that was overwritten*, for the same reason
+//!   ([`crate::code_map`]);
 //! - *a loop with interrupts masked* ([`crate::masked_loop`]).
 //!
 //! None is proof: a program may end its tests in an interrupt, and a profile may not list all memory.

@@ -60,17 +60,21 @@ impl CurrentRegisters {
         Ok(self.last.as_deref())
     }
 
-    /// Tells whether the memory at a program counter holds other bytes than the image.
-    async fn executes_other_than(&self, own: &[u8], pc: u32) -> Result<bool, DriverError> {
+    /// Tells whether the memory at the program counter of a function holds other code than the image.
+    async fn is_in_overwritten(&self, code: &CodeMap, pc: u32) -> Result<bool, DriverError> {
+        if !code.has_function(pc) {
+            return Ok(false);
+        }
         let first = pc & !3;
         let words = self.machine.words(first, 2).await?;
         let bytes: Vec<u8> = words.into_iter().flat_map(u32::to_le_bytes).collect();
-        let now = bytes.get((pc - first) as usize..).and_then(|bytes| bytes.get(..own.len()));
-        Ok(now.is_some_and(|now| now != own))
+        let now = bytes.get((pc - first) as usize..).unwrap_or_default();
+        Ok(code.was_overwritten(pc, now))
     }
 
     /// Tells whether the core may stand in a fatal function, or in what one has called, in a trap handler
-    /// that an interrupt has entered, in an endless loop, has left the code of its image, or executes what has overwritten it. Takes what was read last.
+    /// that an interrupt has entered, or in an endless loop, or executes no code of its image. Takes what
+    /// was read last.
     pub(super) async fn may_have_halted(
         &mut self,
         image: &ImageRanges,
@@ -86,8 +90,7 @@ impl CurrentRegisters {
             return Ok(true);
         }
         if let Some(pc) = physical_pc(&core)
-            && let Some(own) = image.code.instruction(pc)
-            && self.executes_other_than(own, pc).await?
+            && self.is_in_overwritten(&image.code, pc).await?
         {
             return Ok(true);
         }
