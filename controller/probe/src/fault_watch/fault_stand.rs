@@ -64,9 +64,7 @@ pub(super) fn standing_in_fault(
     symbols: Option<&Symbols>,
 ) -> Result<Option<FaultStand>, ChannelError> {
     channels.gdb.stand()?;
-    let mut packets = Packets::default();
-    watched.all().for_each(|place| packets.remove_breakpoint(place));
-    channels.gdb.perform(&packets)?;
+    channels.gdb.remove_breakpoints()?;
     let first = log.seen();
     let mut handlers = core.fault_handlers(channels, profile)?;
     handlers.extend(&watched.handlers);
@@ -101,17 +99,14 @@ impl FaultMachine for EmulatedCore<'_> {
         &mut self,
         places: &mut dyn Iterator<Item = u32>,
     ) -> Result<Option<Registers>, ChannelError> {
-        let (mut before, mut after) = (Packets::default(), Packets::default());
-        for place in places {
-            before.insert_breakpoint(place);
-            after.remove_breakpoint(place);
-        }
+        let mut before = Packets::default();
+        places.for_each(|place| before.insert_breakpoint(place));
         self.channels.gdb.resume(before)?;
         let stopped = self.channels.gdb.wait_while_it_runs(WATCHED)?;
         if stopped.is_none() {
             self.channels.gdb.interrupt()?;
         }
-        self.channels.gdb.perform(&after)?;
+        self.channels.gdb.remove_breakpoints()?;
         match stopped {
             Some(Stop::Trapped) => self.channels.gdb.registers().map(Some),
             _ => Ok(None),

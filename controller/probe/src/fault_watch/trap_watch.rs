@@ -385,17 +385,13 @@ fn run_to(
     time: Duration,
 ) -> Result<Option<u32>, ChannelError> {
     let mut before = Packets::default();
-    let mut after = Packets::default();
-    for &place in places {
-        before.insert_breakpoint(place);
-        after.remove_breakpoint(place);
-    }
+    places.iter().for_each(|&place| before.insert_breakpoint(place));
     channels.gdb.resume(before)?;
     let stopped = channels.gdb.wait_while_it_runs(time)?;
     if stopped.is_none() {
         channels.gdb.interrupt()?;
     }
-    channels.gdb.perform(&after)?;
+    channels.gdb.remove_breakpoints()?;
     match stopped {
         Some(Stop::Trapped) => registers_riscv(channels).map(|snapshot| Some(pc(&snapshot))),
         _ => Ok(None),

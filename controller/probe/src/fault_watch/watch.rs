@@ -494,9 +494,8 @@ impl FaultWatch {
             return Ok(());
         }
         // What reads the registers of a core needs its breakpoints out of the way.
-        let (mut without, mut with) = (Packets::default(), Packets::default());
-        points.all().for_each(|place| without.remove_breakpoint(place));
-        channels.gdb.perform(&without)?;
+        channels.gdb.remove_breakpoints()?;
+        let mut with = Packets::default();
         if unknown {
             launch.fault = Some(launch.core.capture(channels, &self.profile)?);
         }
@@ -582,7 +581,9 @@ impl FaultWatch {
         let Some(channels) = &mut launch.channels else { return };
         let mut packets = Packets::default();
         launch.points.all().for_each(|place| packets.insert_breakpoint(place));
-        if let Err(error) = channels.gdb.resume(packets) {
+        // A look that was cut off has left some.
+        let resumed = channels.gdb.remove_breakpoints().and_then(|()| channels.gdb.resume(packets));
+        if let Err(error) = resumed {
             tracing::debug!(%error, "the fault watch lost its machine");
             launch.channels = None;
         }

@@ -9,8 +9,11 @@
 //! *A machine that runs is stopped before each packet.* Another channel may let it run at any time,
 //! and the first byte for a machine that runs stops it and is lost. That byte must not be the `$` of
 //! a packet: the packet would have no answer.
+//!
+//! *Breakpoints that are set are known here.* The stub refuses to remove one that is not set, and a look
+//! that was cut off leaves some. So what begins anew removes those that there are.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write as _;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
@@ -69,6 +72,8 @@ impl Stop {
 pub struct Packets {
     bytes: Vec<u8>,
     count: usize,
+    /// Breakpoints, and whether they are set or removed.
+    breakpoints: BTreeMap<u32, bool>,
 }
 
 impl Packets {
@@ -82,14 +87,17 @@ impl Packets {
         self.push(&format!("P{number:x}={}", hex(bytes)));
     }
 
-    /// Adds a hardware breakpoint on a 2-byte instruction.
+    /// Adds a hardware breakpoint on a 2-byte instruction, once: the stub would set a second one there.
     pub fn insert_breakpoint(&mut self, address: u32) {
-        self.push(&format!("Z1,{address:x},2"));
+        if self.breakpoints.insert(address, true) != Some(true) {
+            self.push(&format!("Z1,{address:x},2"));
+        }
     }
 
     /// Adds the removal of such a breakpoint.
     pub fn remove_breakpoint(&mut self, address: u32) {
         self.push(&format!("z1,{address:x},2"));
+        self.breakpoints.insert(address, false);
     }
 
     /// Tells whether there are none.
@@ -143,6 +151,8 @@ pub struct Gdb {
     sent: VecDeque<Expected>,
     /// The packet that was acknowledged last, and whose answer comes next.
     answering: Option<Expected>,
+    /// Breakpoints that are set.
+    breakpoints: BTreeSet<u32>,
     stats: GdbStats,
     /// The emulator, if it is known.
     pid: Option<i32>,
@@ -152,7 +162,8 @@ impl Gdb {
     pub(super) fn new(socket: UnixStream) -> Result<Self, ChannelError> {
         let stream = ChannelStream::new(socket, NAME, MAX_PACKET)?;
         let (sent, stats) = (VecDeque::new(), GdbStats::default());
-        Ok(Self { stream, sent, answering: None, stats, pid: None })
+        let breakpoints = BTreeSet::new();
+        Ok(Self { stream, sent, answering: None, breakpoints, stats, pid: None })
     }
 
     /// Says which process the emulator is.
@@ -226,8 +237,32 @@ impl Gdb {
         if packets.is_empty() {
             return Ok(());
         }
+        self.note_breakpoints(packets);
         self.send(&packets.bytes, (Expected::Answer, packets.count))?;
         self.expect_ok(packets.count)
+    }
+
+    /// Removes all breakpoints that are set.
+    ///
+    /// # Errors
+    /// The channel fails.
+    pub fn remove_breakpoints(&mut self) -> Result<(), ChannelError> {
+        let mut packets = Packets::default();
+        self.breakpoints.iter().for_each(|&place| packets.remove_breakpoint(place));
+        match self.perform(&packets) {
+            // It was refused when it was to be set.
+            Err(ChannelError::Refused { .. }) => Ok(()),
+            done => done,
+        }
+    }
+
+    fn note_breakpoints(&mut self, packets: &Packets) {
+        for (place, set) in &packets.breakpoints {
+            match set {
+                true => self.breakpoints.insert(*place),
+                false => self.breakpoints.remove(place),
+            };
+        }
     }
 
     /// Reads memory as the core sees it in its present state. The machine must stand.
@@ -386,7 +421,8 @@ impl Gdb {
     }
 
     fn send_and_run(&mut self, before: Packets, body: &[u8]) -> Result<(), ChannelError> {
-        let Packets { mut bytes, count } = before;
+        self.note_breakpoints(&before);
+        let Packets { mut bytes, count, .. } = before;
         frame(&mut bytes, body);
         self.send(&bytes, (Expected::Ok, count))?;
         self.stats.packets += 1;

@@ -112,6 +112,20 @@ fn a_refusal_before_a_run_is_told_by_the_next_call_only() {
 }
 
 #[test]
+fn breakpoints_are_set_once_and_removed_once() {
+    let answers: &[&[u8]] = &[b"+$OK#9a", b"+$E22#a9", b"+$55000000#00"];
+    let mut gdb = Gdb::new(asked_in_turn(answers)).unwrap();
+    let mut packets = Packets::default();
+    packets.insert_breakpoint(0x200);
+    packets.insert_breakpoint(0x200);
+    gdb.perform(&packets).unwrap();
+    gdb.remove_breakpoints().unwrap();
+    // None is left, whatever the stub says: this sends nothing.
+    gdb.remove_breakpoints().unwrap();
+    assert_eq!(gdb.register(3).unwrap(), [0x55, 0, 0, 0]);
+}
+
+#[test]
 fn silence_has_an_end() {
     let (near, _far) = UnixStream::pair().unwrap();
     let mut gdb = Gdb::new(near).unwrap();

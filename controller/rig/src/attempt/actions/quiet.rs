@@ -104,7 +104,8 @@ impl Actions<'_> {
     }
 
     /// Watches the target for the quiet period before the plan takes the power at its end. What shows
-    /// on the consoles meanwhile are incidents, which the judge sees.
+    /// on the consoles meanwhile are incidents, which the judge sees; a core that stands in a fault has
+    /// failed.
     pub(in crate::attempt) async fn settle_before_off(&mut self) -> Result<(), ActionFailure> {
         if !self.board.facts().on() {
             return Ok(());
@@ -113,6 +114,7 @@ impl Actions<'_> {
         let settled = self.settle().await;
         settled.or_else(|failed| match failed.cause.fault() {
             Some(Fault::Lab | Fault::Cancelled) => Err(failed),
+            _ if self.core.is_some() => Err(failed),
             _ => Ok(()),
         })
     }

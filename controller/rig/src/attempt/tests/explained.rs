@@ -329,6 +329,14 @@ async fn a_board_without_time_is_no_failure_of_the_rig_while_its_core_stands_in_
             assert_eq!(end.verdict.cause, cause, "{actions} {looks:?}: {}", end.verdict.summary);
         }
     }
+    // What the look in front of the last power cut has found counts, and the core is not asked again.
+    let lost = vec![Duration::ZERO, Duration::from_secs(3_600)];
+    let bench = Bench { controls: true, lost, ..Bench::new(vec![vec![print("up\n")]]) };
+    let looks = vec![Some("HardFault"), Some("HardFault"), None];
+    let rich = Rich { looks, ..Rich::new(bench, proves(Some(Cause::CoreFault))) };
+    let actions = "{ power = 'cycle' }, { expect = ['up'] }, { power = 'off' }";
+    assert_eq!(rich.verdict(&plan(actions)).await, (Fail, Cause::CoreFault));
+    assert_eq!(rich.asked().len(), 1);
 }
 
 #[tokio::test]
