@@ -35,6 +35,9 @@ struct Tally {
     verdicts: Vec<Verdict>,
     /// What the attempt under way is for.
     purpose: Purpose,
+    /// The known-good image was tried since the last attempt that counts: the next one tries the same
+    /// again.
+    again: bool,
 }
 
 impl LiveView {
@@ -81,6 +84,7 @@ impl LiveView {
         match event {
             RunEvent::AttemptStarted { purpose, .. } => {
                 tally.purpose = *purpose;
+                tally.again |= !purpose.is_test();
                 tally.cases = [0; 3];
             }
             // The known-good image says nothing of what was asked for.
@@ -94,12 +98,18 @@ impl LiveView {
                 tally.cases[slot] += 1;
             }
             RunEvent::AttemptEnded { verdict, .. } => {
-                tally.verdicts.push(verdict.clone());
+                let again = match std::mem::take(&mut tally.again) {
+                    true if !tally.verdicts.is_empty() => ", again",
+                    _ => {
+                        tally.verdicts.push(verdict.clone());
+                        ""
+                    }
+                };
                 if self.lines && self.repeat > 1 {
                     let (attempt, words) =
                         (tally.verdicts.len(), escape(verdict.summary.as_bytes()));
                     stderr_line(&format!(
-                        "attempt {attempt} of {}: {}: {words}",
+                        "attempt {attempt} of {}{again}: {}: {words}",
                         self.repeat, verdict.kind
                     ));
                 }

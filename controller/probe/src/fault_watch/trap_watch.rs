@@ -10,8 +10,10 @@
 //! 2. No trap came after it, nothing was printed after it, and the core shows the entry of a trap: no
 //!    `mret` was executed since. This holds whatever code is executed.
 //!
-//! One whose handler has returned may not be over, if no trap came and nothing was printed after it, and
-//! `mepc` shows that the handler has returned neither to the instruction nor behind it.
+//! One whose handler has returned may not be over, if nothing was printed after it and the handler has
+//! returned neither to the instruction nor behind it. `mepc` shows that where no trap came after it. Later
+//! traps, as those of a tick, change `mepc`, and then only the addresses are known that they have
+//! interrupted: none lies in the function that has faulted, nor does the program counter.
 
 use std::time::Duration;
 
@@ -120,22 +122,39 @@ pub(super) fn standing_in_trap(
         (Some(found), Some(_)) if found.is_proof(symbols) => Some(found),
         (_, Some(reported)) => Some(reported),
         (Some(shown), None) => Some(shown),
-        (None, None) => left_elsewhere((channels, log), profile)?,
+        (None, None) => left_elsewhere((channels, log), profile, symbols)?,
     })
 }
 
-/// Returns the core if the handler of its last trap, a fault, has returned elsewhere.
+/// Returns the core if the handler of the last fault has returned elsewhere.
 fn left_elsewhere(
     (channels, log): (&mut DebugChannels, &ExceptionLog),
     profile: &BoardProfile,
+    symbols: Option<&Symbols>,
 ) -> Result<Option<TrapFound>, ChannelError> {
     let seen = log.seen();
-    let last = seen.fault.filter(|fault| !seen.printed && fault.interrupted.is_empty());
-    let Some(TrapTaken { cause, at, value, .. }) = last else { return Ok(None) };
+    let Some(taken) = seen.fault.filter(|_| !seen.printed) else { return Ok(None) };
     let snapshot = capture_riscv(channels, profile)?;
-    let trap = Trap { cause, at, value, handler: 0 };
-    let elsewhere = trap.was_left_elsewhere(&snapshot);
+    let trap = Trap { cause: taken.cause, at: taken.at, value: taken.value, handler: 0 };
+    let elsewhere = match taken.interrupted.as_slice() {
+        [] => trap.was_left_elsewhere(&snapshot),
+        later => {
+            let start = |address: u32| symbols?.function_start(address.into());
+            left_function(trap.at, later.iter().copied().chain([pc(&snapshot)]), start)
+        }
+    };
     Ok(elsewhere.then_some(TrapFound { snapshot, shape: TrapShape::LeftElsewhere(trap) }))
+}
+
+/// Tells whether a core that has faulted at an address was in other functions only since; `start` finds
+/// where the function of an address begins.
+fn left_function(
+    at: u32,
+    since: impl IntoIterator<Item = u32>,
+    start: impl Fn(u32) -> Option<u64>,
+) -> bool {
+    let Some(faulted) = start(at) else { return false };
+    since.into_iter().all(|address| start(address).is_some_and(|other| other != faulted))
 }
 
 impl TrapFound {
@@ -414,4 +433,24 @@ fn came_back(channels: &mut DebugChannels, trap: Trap) -> Result<bool, ChannelEr
     // The faulting instruction has 2 or 4 bytes, if it is one at all.
     let places = [trap.at, trap.at.wrapping_add(2), trap.at.wrapping_add(4)];
     Ok(run_to(channels, &places, WATCHED)?.is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_function_is_left_when_the_core_is_seen_in_others_only() {
+        // Functions of 0x10 bytes up to 0x100.
+        let start = |address: u32| (address < 0x100).then_some(u64::from(address & !0xf));
+        for (since, left) in [
+            (&[0x24, 0x38][..], true),
+            (&[0x24, 0x14], false),
+            // Of code without a name it is not known.
+            (&[0x24, 0x104], false),
+        ] {
+            assert_eq!(left_function(0x10, since.iter().copied(), start), left, "{since:x?}");
+        }
+        assert!(!left_function(0x104, [0x24], start));
+    }
 }

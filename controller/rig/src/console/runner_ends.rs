@@ -29,7 +29,10 @@ const PARTS: &[(&str, &str)] = &[
 ];
 
 const FORMS: &[Form] = &[
-    ("unity-end", r"^(?:main: ?)?UNITY_?END(?:(?:\(\))? ?(?:[:=]|=>|->) ?|RETURNED)(?:NONZERO|-?0*[1-9][0-9]*[,;] )"),
+    (
+        "unity-end",
+        r"^(?:main: ?)?UNITY_?END(?:(?:\(\))? ?(?:[:=]|=>|->) ?|RETURNED)(?:NONZERO|-?0*[1-9][0-9]*[,;] )",
+    ),
     (
         "runner",
         r"^(?:main: ?)?(?:(?:all|unit|my|the) ?)?(?:test[ _-]?)?(?:tests|run[ _-]?all[ _-]?tests|run_tests?|runner|harness|test[ _-]main|app_main|user_main|unity_main|main_test|catch[ _]session|pytest|ctest)RETURNEDNONZERO",
