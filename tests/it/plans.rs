@@ -65,3 +65,34 @@ fn a_run_proposes_the_patterns_that_a_strict_one_needs() {
     let none = workshop.run(["runs", "allow"]);
     assert!(none.says(0, &["has no list"]).out().is_empty(), "{none}");
 }
+
+#[test]
+fn a_place_may_ask_that_each_line_is_known() {
+    let _slot = Slot::take();
+    let workshop = Workshop::new();
+    let place = |name: &str, strict: &str| {
+        format!(
+            "[[place]]\nname = \"{name}\"\nboard = \"{BOARD}\"\nemulator = {{}}\nstrict = {strict}\n"
+        )
+    };
+    let places = [place("all", "true"), place("behind", "\"behind\""), place("off", "false")];
+    let rig = workshop.write("rig.toml", format!("version = 1\n{}", places.concat()));
+    let rig = rig.to_str().unwrap();
+    let image = elf(BOARD, "unity-pass");
+    for (place, options, code) in [
+        ("all", &[][..], 4),
+        ("all", &["--allow", "^jig-fixture "], 0),
+        // An option asks for more, and never for less.
+        ("all", &["--strict=behind"], 4),
+        ("behind", &[], 0),
+        ("behind", &["--strict"], 4),
+        ("off", &[], 0),
+    ] {
+        let run = ["--rig", rig, "run", "-b", place, &image];
+        workshop.run([&run[..], options].concat()).says(code, &[]);
+    }
+    let bad = workshop.write("bad.toml", format!("version = 1\n{}", place("a", "\"front\"")));
+    let bad = bad.to_str().unwrap();
+    let refused = workshop.run(["--rig", bad, "run", "-b", "a", "--strict", &image]);
+    refused.says(2, &["`strict` must be true, false or \"behind\""]);
+}

@@ -9,7 +9,7 @@ use jig_model::command::{
     RunOptions, TestCommand,
 };
 use jig_model::protocol::LineControl;
-use jig_model::{ConsoleName, PlaceName};
+use jig_model::{ConsoleName, PlaceName, Strictness};
 
 use super::{
     AttachArgs, ConsoleArgs, FaultArgs, LineSwitch, PowerArgs, RecoverArgs, ReportArgs, RunArgs,
@@ -27,7 +27,7 @@ fn options(reports: &ReportArgs, faults: &FaultArgs) -> RunOptions {
         repeat: reports.repeat,
         recoveries: reports.max_recoveries,
         settle_ms: reports.settle.map(ms),
-        strict: reports.strict,
+        strict: reports.strict.map_or(Strictness::Off, Into::into),
         inject,
         coverage: reports.coverage || reports.coverage_by_test,
         coverage_by_test: reports.coverage_by_test,

@@ -194,6 +194,7 @@ impl Lab {
                 let plan = Plan {
                     reject,
                     allow_output: allow,
+                    strict: here.place.strict,
                     ..default_plan(image.is_some(), resets, until, console, timeout)
                 };
                 apart(|| self.run_with(here, plan, image, options, events, cancel)).await?
@@ -203,6 +204,7 @@ impl Lab {
                 let plan = Plan::parse(&origin, &text)
                     .map_err(|problems| CommandError::Plan(Box::new(problems)))?;
                 let here = self.bind(&place)?;
+                let plan = Plan { strict: plan.strict.max(here.place.strict), ..plan };
                 apart(|| self.run_with(here, plan, image, options, events, cancel)).await?
             }
             Command::Shell(shell) => {
@@ -288,7 +290,7 @@ impl Lab {
             if coverage_by_test { CollectedCode::Spans } else { CollectedCode::Instructions };
         let here = if coverage || coverage_by_test { measured(here, what)? } else { here };
         let settle = settle_ms.map(Duration::from_millis).or(plan.settle);
-        let plan = Plan { settle, strict: plan.strict || strict, ..plan };
+        let plan = Plan { settle, strict: plan.strict.max(strict), ..plan };
         let parse = |text: String| {
             text.parse::<Injection>().map_err(|error| CommandError::NoFault { text, error })
         };

@@ -39,6 +39,7 @@ pub mod rig_file;
 pub mod shell;
 pub mod signature;
 mod size;
+mod strictness;
 pub mod trace;
 pub mod verdict;
 
@@ -54,5 +55,6 @@ pub use name::{
 };
 pub use note::Note;
 pub use size::byte_size;
+pub use strictness::Strictness;
 pub use trace::{SessionTrace, TraceId};
 pub use verdict::{Evidence, ImageSeen, Verdict};

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::pattern::Pattern;
 use crate::recovery::RecoveryStep;
-use crate::{ConsoleName, PlaceName, SessionTrace};
+use crate::{ConsoleName, PlaceName, SessionTrace, Strictness};
 
 /// Names everything that touches a board. Each variant says when it is legal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -160,9 +160,9 @@ pub struct RunOptions {
     /// How long the board is watched behind the end, in milliseconds; as the plan says if nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settle_ms: Option<u64>,
-    /// Whether a pass needs that each line of output is known; as the plan says if not.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub strict: bool,
+    /// Which output has to be known; what plan or place says counts if it is stricter.
+    #[serde(default, skip_serializing_if = "Strictness::is_off")]
+    pub strict: Strictness,
     /// Faults to inject, each as `NAME[=ARG][@WHEN][,every]`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inject: Vec<String>,
@@ -187,7 +187,7 @@ impl Default for RunOptions {
             repeat: once(),
             recoveries: None,
             settle_ms: None,
-            strict: false,
+            strict: Strictness::Off,
             inject: Vec::new(),
             coverage: false,
             coverage_by_test: false,

@@ -16,7 +16,7 @@ use crate::post_mortem::{PostMortem, StackFrame};
 use crate::power::{Confirmation, PlaceSense};
 use crate::protocol::{CheckReport, LineControl, PowerState};
 use crate::recovery::{RecoveryStep, Rung};
-use crate::{Cause, Fault, LocatedProblem, PlaceName, RunEvent, SessionTrace, Verdict};
+use crate::{Cause, Fault, LocatedProblem, PlaceName, RunEvent, SessionTrace, Strictness, Verdict};
 
 fn place() -> PlaceName {
     "bench-1".parse().unwrap()
@@ -27,7 +27,7 @@ fn commands() -> Vec<Command> {
         repeat: 3,
         recoveries: Some(0),
         settle_ms: Some(500),
-        strict: true,
+        strict: Strictness::Behind,
         inject: vec!["kill-emulator@2s".to_owned()],
         coverage: true,
         coverage_by_test: true,

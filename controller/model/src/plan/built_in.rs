@@ -7,7 +7,7 @@ use super::action::defaults;
 use super::check::MAX_WAIT;
 use super::types::{Action, ActionKind, Behavior, Plan, PowerOp, Requirements, Stage, Step};
 use crate::pattern::Pattern;
-use crate::{ActionName, ConsoleName};
+use crate::{ActionName, ConsoleName, Strictness};
 
 /// Builds the plan of `jig run`: deploy the image if there is one, power cycle, wait for as many
 /// resets of the target as are expected, then wait for a test report, or for a text where one is
@@ -96,7 +96,7 @@ fn boot_and(text: &str, goal: &str, has_image: bool, last: Vec<(ActionKind, Dura
         timeout,
         markers: None,
         allow_output: Vec::new(),
-        strict: false,
+        strict: Strictness::Off,
         reject: Vec::new(),
         ignore_reports_on: BTreeSet::new(),
         settle: None,

@@ -65,7 +65,7 @@ fn lower_plan(raw: RawPlan, origin: &str, findings: &Findings) -> Option<Plan> {
         timeout,
         markers,
         allow_output: values(raw.allow_output),
-        strict: raw.strict.is_some_and(|strict| strict.value),
+        strict: raw.strict.map(|strict| strict.value).unwrap_or_default(),
         reject: values(raw.reject),
         ignore_reports_on: values(raw.ignore_reports_on),
         settle: raw.settle.map(|settle| settle.value),

@@ -14,7 +14,7 @@ use crate::pattern::Pattern;
 use crate::profile::Arch;
 use crate::result::ResultFormat;
 use crate::shell::ShellWay;
-use crate::{ActionName, BoardId, ConsoleName};
+use crate::{ActionName, BoardId, ConsoleName, Strictness};
 
 crate::toml_table! {
     /// A test plan of Jig.
@@ -34,8 +34,9 @@ crate::toml_table! {
         /// Output that is harmless although it looks like a failed test, or like a crash behind
         /// the end of a green report. Each expression is looked for anywhere in a line.
         allow_output: Vec<Located<Pattern>> = optional,
-        /// Whether a pass needs that each line of output is part of a report, expected or allowed.
-        strict: bool = optional,
+        /// Whether a pass needs that each line of output is part of a report, expected or allowed: true,
+        /// or "behind" for the lines behind the end of a report only. The stricter of plan and place counts.
+        strict: Strictness = optional,
         /// Output that fails the run, on whatever console, until the board is stopped.
         reject: Vec<Located<Pattern>> = optional,
         /// Consoles whose test reports do not count; else a failing report on any console of the

@@ -10,7 +10,7 @@ use crate::pattern::Pattern;
 use crate::profile::Arch;
 use crate::result::ResultFormat;
 use crate::shell::ShellWay;
-use crate::{ActionName, BoardId, ConsoleName};
+use crate::{ActionName, BoardId, ConsoleName, Strictness};
 
 /// A test plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -28,8 +28,8 @@ pub struct Plan {
     /// Output that is harmless although it looks like a failed test, or like a crash behind the end
     /// of a green report.
     pub allow_output: Vec<Pattern>,
-    /// Whether a pass needs that each line of output is part of a report, expected or allowed.
-    pub strict: bool,
+    /// Which output has to be part of a report, expected or allowed.
+    pub strict: Strictness,
     /// Output that fails the run, on whatever console, until the board is stopped.
     pub reject: Vec<Pattern>,
     /// Consoles whose test reports do not count, unless the plan waits for results there.

@@ -360,6 +360,7 @@ fn lower_place(raw: RawPlace, devices: &Devices, origin: &str) -> Option<Place> 
             tcp: network.value.tcp.map(|at| at.value),
             ssh: network.value.ssh.map(|at| at.value),
         }),
+        strict: raw.strict.map(|strict| strict.value).unwrap_or_default(),
         origin: origin.to_owned(),
     })
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::{ConsoleTransport, EmulatorPart, Endpoint, Network, Place, ProbePart, ResetPart};
 use crate::power::{PlaceSense, PowerDriver};
 use crate::profile::BoardProfile;
-use crate::{BoardId, ConsoleName, PlaceName};
+use crate::{BoardId, ConsoleName, PlaceName, Strictness};
 
 impl Place {
     /// Returns a place without any part.
@@ -24,6 +24,7 @@ impl Place {
             canary: None,
             shell: None,
             network: Network::default(),
+            strict: Strictness::Off,
             origin: String::new(),
         }
     }

@@ -12,7 +12,7 @@ use crate::power::RawPower;
 use crate::rig_file::EmulatorDeploy;
 use crate::shell::RawShell;
 use crate::toml_table;
-use crate::{BoardId, ClassName, ConsoleName, DeviceName, PlaceName, TagName};
+use crate::{BoardId, ClassName, ConsoleName, DeviceName, PlaceName, Strictness, TagName};
 
 toml_table! {
     /// A rig file: the places of a rig, and where runs are kept.
@@ -146,6 +146,9 @@ toml_table! {
         shell: RawShell = optional,
         /// Where a real board, or what it needs, is reached over a network while it has power.
         network: RawNetwork = optional,
+        /// Whether a pass of any run or test on it needs that each line of output is part of a report,
+        /// expected or allowed: true, or "behind" for the lines behind the end of a report only.
+        strict: Strictness = optional,
     }
 
     /// Where a place is reached over a network: by one of these, or by both.

@@ -17,7 +17,7 @@ use crate::pattern::Pattern;
 use crate::power::{PlacePower, PowerDevice};
 use crate::profile::BoardProfile;
 use crate::shell::ShellTable;
-use crate::{BoardId, DeviceName, PlaceName, TagName};
+use crate::{BoardId, DeviceName, PlaceName, Strictness, TagName};
 
 /// A rig: what there is to run on.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -82,6 +82,8 @@ pub struct Place {
     pub shell: Option<ShellTable>,
     /// Where it is reached over a network.
     pub network: Network,
+    /// Which output has to be accounted for in each run and test on it.
+    pub strict: Strictness,
     /// Where it was declared: a path, or the profile's origin.
     pub origin: String,
 }

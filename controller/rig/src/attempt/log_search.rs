@@ -10,6 +10,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use jig_model::Strictness;
 use jig_model::pattern::Pattern;
 use tokio::task::spawn_blocking;
 
@@ -64,8 +65,8 @@ pub(super) struct LogSearch {
     pub(super) consoles: Vec<SearchedConsole>,
     /// Lines that are harmless.
     pub(super) allowed: Vec<Pattern>,
-    /// A pass needs that each line is known.
-    pub(super) strict: bool,
+    /// Which lines have to be known for a pass.
+    pub(super) strict: Strictness,
     /// Texts that the plan expected.
     pub(super) expected: Vec<ByteRange>,
     /// The parts of them that its patterns spell out.
@@ -104,7 +105,7 @@ struct LogFindings {
     failed_result: Option<ByteRange>,
     /// What nothing accounts for.
     unaccounted: Option<ByteRange>,
-    /// The same behind the end of a report, where the plan is not strict.
+    /// The same behind the end of a report, where nothing has to be known.
     output_behind: Option<OutputBehind>,
     /// The text that ends the plan, if it proves nothing.
     doubtful_text: Option<DoubtfulText>,
@@ -191,7 +192,7 @@ impl LogSearch {
             self.keep(output);
         }
         let (unaccounted, output_behind) = match output {
-            Some(output) if self.strict => (first_line(&output), None),
+            Some(output) if !self.strict.is_off() => (first_line(&output), None),
             output => (None, output),
         };
         let output_behind = output_behind.and_then(|output| {
@@ -441,10 +442,12 @@ impl LogSearch {
         })
     }
 
-    /// Lists what nothing accounts for: for a strict plan in all output, else behind the end of a report.
+    /// Lists what nothing accounts for: in all output where all has to be known, else behind the end of a
+    /// report.
     fn unaccounted(&self, allowed: &PatternSet) -> Result<Option<UnaccountedOutput>, AttemptError> {
+        let all = self.strict == Strictness::All;
         let end = match &self.end {
-            _ if self.strict => None,
+            _ if all => None,
             Some((file, end)) if self.reported => Some((file.as_str(), *end)),
             _ => return Ok(None),
         };
@@ -459,7 +462,7 @@ impl LogSearch {
             let Some(from) = from else { continue };
             let range = from.max(console.judged.start)..console.judged.end;
             self.beside_known(console, allowed, |log, _, known| {
-                unaccounted.search((log, &console.file), range.clone(), known, self.strict)
+                unaccounted.search((log, &console.file), range.clone(), known, all)
             })?;
         }
         Ok(unaccounted.found())

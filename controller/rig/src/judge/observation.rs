@@ -217,7 +217,7 @@ pub struct Observation {
     pub begun_again: Option<BootSign>,
     /// The first line that says that a test failed, and that is part of no report.
     pub failed_result: Option<ByteRange>,
-    /// The first line that nothing accounts for, where the plan is strict.
+    /// The first line that nothing accounts for, where it has to be known.
     pub unaccounted: Option<ByteRange>,
     /// What nothing accounts for behind the end of a report; decides nothing.
     pub output_behind: Option<OutputBehind>,

@@ -639,11 +639,11 @@ fn failed_result(seen: &Observation) -> Option<Verdict> {
     Some(verdict(Cause::SuspiciousOutput, summary, vec![line.evidence()]))
 }
 
-/// A strict plan has said what may be printed.
+/// A strict run says what may be printed.
 fn unaccounted(seen: &Observation) -> Option<Verdict> {
     let line = seen.unaccounted.as_ref()?;
     let summary = format!(
-        "the plan is strict, and this line is part of no report, not expected and not allowed: {} \
+        "the run is strict, and this line is part of no report, not expected and not allowed: {} \
          (if it is harmless: --allow REGEX, or `allow_output` of profile or plan; patterns for all such \
          lines: jig runs allow)",
         line.text

@@ -16,7 +16,7 @@ use jig_model::image::Image;
 use jig_model::known_good;
 use jig_model::pattern::Pattern;
 use jig_model::plan::{ActionKind, Plan, PowerOp, default_plan};
-use jig_model::{PlaceName, Purpose, RunEvent, VerdictKind};
+use jig_model::{PlaceName, Purpose, RunEvent, Strictness, VerdictKind};
 use tokio::time::{Instant, sleep};
 
 use super::accusation::{ImageOrigin, ImageRuns, NextProof, Proven};
@@ -92,7 +92,7 @@ fn declared_plan(until: Option<Pattern>, timeout: Duration) -> Plan {
 /// Returns the plan that puts a plan's images on a board and does nothing else; none if it
 /// has none to put.
 pub(super) fn deploy_plan(plan: &Plan) -> Option<Plan> {
-    let mut only = Plan { strict: false, ..plan.clone() };
+    let mut only = Plan { strict: Strictness::Off, ..plan.clone() };
     for stage in &mut only.stages {
         for step in &mut stage.steps {
             for behavior in &mut step.behaviors {

@@ -10,7 +10,7 @@ use jig_model::command::{
 use jig_model::pattern::Pattern;
 use jig_model::plan::Plan;
 use jig_model::recovery::RecoveryStep;
-use jig_model::{ConsoleName, PlaceName};
+use jig_model::{ConsoleName, PlaceName, Strictness};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -84,6 +84,7 @@ impl From<Options> for RunOptions {
     fn from(options: Options) -> Self {
         let Options { repeat, recoveries, strict, coverage } = options;
         let repeat = repeat.unwrap_or(1);
+        let strict = if strict { Strictness::All } else { Strictness::Off };
         Self { repeat, recoveries, strict, coverage, ..Self::default() }
     }
 }

@@ -34,7 +34,7 @@ async fn a_pass_tells_of_what_nothing_accounts_for_behind_its_report() {
     for (behind, told) in [
         ("", None),
         ("uart:~$ ", None),
-        ("bye\n", Some("a line that nothing accounts for: bye (with --strict")),
+        ("bye\n", Some("a line that nothing accounts for: bye (with --strict=behind")),
         ("route lost\nuart:~$ \nbye\n", Some("accounts for (2 lines): route lost (with --strict")),
     ] {
         let bench = Bench::new(vec![vec![print("hello\n"), print(GREEN), print(behind)]]);
@@ -133,6 +133,22 @@ async fn a_strict_plan_passes_only_by_lines_that_it_knows() {
     ] {
         let bench = Bench::new(vec![vec![print(&output)]]);
         assert_eq!(bench.verdict(&text).await, verdict, "{text} {output}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plan_may_be_strict_behind_its_report_only() {
+    let strict =
+        |head: &str, actions: &str| format!("strict = 'behind'\n{head}\n{}", plan(actions));
+    let until = "{ power = 'cycle' }, { expect = '^summary: [a-z ]+$' }";
+    for (text, output, cause) in [
+        (strict("", BOOT_AND_WAIT), format!("boot v1\n{GREEN}\nuart:~$ "), Cause::Passed),
+        (strict("", BOOT_AND_WAIT), format!("{GREEN}bye\n"), Cause::SuspiciousOutput),
+        (strict("allow_output = ['^bye$']", BOOT_AND_WAIT), format!("{GREEN}bye\n"), Cause::Passed),
+        (strict("", until), "summary: all fine\nbye\n".to_owned(), Cause::ExpectationsMet),
+    ] {
+        let bench = Bench::new(vec![vec![print(&output)]]);
+        assert_eq!(bench.cause(&text).await, cause, "{text} {output}");
     }
 }
 

@@ -9,10 +9,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jig_model::VerdictKind;
 use jig_model::pattern::Pattern;
 use jig_model::plan::default_plan;
 use jig_model::profile::{FaultSetText, FaultSets};
+use jig_model::{Strictness, VerdictKind};
 use serde::Deserialize;
 
 use super::fake::*;
@@ -63,14 +63,14 @@ fn wrong_among(rows: &[Row], faults: &Arc<FaultSets>) -> Vec<String> {
 }
 
 async fn judged(row: &Row, faults: &Arc<FaultSets>) -> (u8, String) {
-    let (mut until, mut reject, mut strict) = (None, Vec::new(), false);
+    let (mut until, mut reject, mut strict) = (None, Vec::new(), Strictness::Off);
     let mut args = row.args.iter();
     while let Some(arg) = args.next() {
         let mut value = || args.next().unwrap().parse::<Pattern>().unwrap();
         match arg.as_str() {
             "--until" => until = Some(value()),
             "--reject" => reject.push(value()),
-            "--strict" => strict = true,
+            "--strict" => strict = Strictness::All,
             _ => panic!("{}: {arg}", row.id),
         }
     }
