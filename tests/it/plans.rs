@@ -94,5 +94,5 @@ fn a_place_may_ask_that_each_line_is_known() {
     let bad = workshop.write("bad.toml", format!("version = 1\n{}", place("a", "\"front\"")));
     let bad = bad.to_str().unwrap();
     let refused = workshop.run(["--rig", bad, "run", "-b", "a", "--strict", &image]);
-    refused.says(2, &["`strict` must be true, false or \"behind\""]);
+    refused.says(3, &["`strict` must be true, false or \"behind\""]);
 }
