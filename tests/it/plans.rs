@@ -83,7 +83,7 @@ fn a_place_may_ask_that_each_line_is_known() {
         ("all", &[][..], 4),
         ("all", &["--allow", "^jig-fixture "], 0),
         // An option asks for more, and never for less.
-        ("all", &["--strict=behind"], 4),
+        ("all", &["--strict-behind"], 4),
         ("behind", &[], 0),
         ("behind", &["--strict"], 4),
         ("off", &[], 0),

@@ -27,7 +27,11 @@ fn options(reports: &ReportArgs, faults: &FaultArgs) -> RunOptions {
         repeat: reports.repeat,
         recoveries: reports.max_recoveries,
         settle_ms: reports.settle.map(ms),
-        strict: reports.strict.map_or(Strictness::Off, Into::into),
+        strict: match (reports.strict, reports.strict_behind) {
+            (true, _) => Strictness::All,
+            (false, true) => Strictness::Behind,
+            (false, false) => Strictness::Off,
+        },
         inject,
         coverage: reports.coverage || reports.coverage_by_test,
         coverage_by_test: reports.coverage_by_test,

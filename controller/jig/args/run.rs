@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum, ValueHint};
+use jig_model::ConsoleName;
 use jig_model::pattern::Pattern;
-use jig_model::{ConsoleName, Strictness};
 
 use super::common::duration;
 use super::inject::FaultArgs;
@@ -86,17 +86,13 @@ pub(crate) struct ReportArgs {
     pub(crate) settle: Option<Duration>,
     /// Pass only if each line of output is part of a report, expected by the plan, or allowed
     ///
-    /// The first other line makes the run inconclusive. `--allow` and `allow_output` allow lines. With
-    /// `--strict=behind`, only lines behind the end of a report count. Plan and place may ask for the same.
-    #[arg(
-        long,
-        value_enum,
-        value_name = "LINES",
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "all"
-    )]
-    pub(crate) strict: Option<StrictLines>,
+    /// The first other line makes the run inconclusive. `--allow` and `allow_output` allow lines. Plan and
+    /// place may ask for the same.
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// Ask the same as `--strict`, but only of lines behind the end of a report
+    #[arg(long)]
+    pub(crate) strict_behind: bool,
     /// Most recoveries of the rig, each with a retry [default: profile's]
     ///
     /// With 0 there is one attempt, and no known-good image is run.
@@ -194,23 +190,5 @@ mod tests {
         assert_eq!(paths(&["--github"], Some("")), [PathBuf::from("-")]);
         let all = paths(&["--report", "junit=a.xml", "--github"], Some("sum"));
         assert_eq!(all, ["a.xml", "-", "sum"].map(PathBuf::from));
-    }
-}
-
-/// Lines that have to be accounted for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum StrictLines {
-    /// All lines of output
-    All,
-    /// Lines behind the end of a report
-    Behind,
-}
-
-impl From<StrictLines> for Strictness {
-    fn from(lines: StrictLines) -> Self {
-        match lines {
-            StrictLines::All => Self::All,
-            StrictLines::Behind => Self::Behind,
-        }
     }
 }

@@ -80,7 +80,7 @@ impl AttachView {
             let line = std::mem::take(&mut self.line);
             // The first line is the header; one that is no event is in the log all the same.
             if let Ok(StampedEvent { event, .. }) = serde_json::from_slice(&line) {
-                if let RunEvent::AttemptStarted { attempt, purpose } = &event {
+                if let RunEvent::AttemptStarted { attempt, purpose, .. } = &event {
                     self.purposes.insert(*attempt, *purpose);
                 }
                 self.live.event(CommandEvent::Run { event });

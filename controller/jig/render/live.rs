@@ -35,9 +35,10 @@ struct Tally {
     verdicts: Vec<Verdict>,
     /// What the attempt under way is for.
     purpose: Purpose,
-    /// The known-good image was tried since the last attempt that counts: the next one tries the same
-    /// again.
-    again: bool,
+    /// Which repetition the attempt under way belongs to, where there are several.
+    repetition: Option<u32>,
+    /// That of the last verdict that counts.
+    counted: Option<u32>,
 }
 
 impl LiveView {
@@ -82,9 +83,9 @@ impl LiveView {
     fn run_event(&self, event: &RunEvent) {
         let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
         match event {
-            RunEvent::AttemptStarted { purpose, .. } => {
+            RunEvent::AttemptStarted { purpose, repetition, .. } => {
                 tally.purpose = *purpose;
-                tally.again |= !purpose.is_test();
+                tally.repetition = *repetition;
                 tally.cases = [0; 3];
             }
             // The known-good image says nothing of what was asked for.
@@ -98,12 +99,12 @@ impl LiveView {
                 tally.cases[slot] += 1;
             }
             RunEvent::AttemptEnded { verdict, .. } => {
-                let again = match std::mem::take(&mut tally.again) {
-                    true if !tally.verdicts.is_empty() => ", again",
-                    _ => {
-                        tally.verdicts.push(verdict.clone());
-                        ""
-                    }
+                let again = if tally.repetition.is_some() && tally.repetition == tally.counted {
+                    ", again"
+                } else {
+                    tally.verdicts.push(verdict.clone());
+                    tally.counted = tally.repetition;
+                    ""
                 };
                 if self.lines && self.repeat > 1 {
                     let (attempt, words) =
@@ -118,6 +119,7 @@ impl LiveView {
                 if let RecoveryEvent::Ended { recovered_by: Some(_), .. } = recovery {
                     // The attempt that the rig spoiled is made again.
                     tally.verdicts.pop();
+                    tally.counted = None;
                 }
                 if self.tells && !matches!(recovery, RecoveryEvent::Step { .. }) {
                     self.progress.clear();

@@ -45,6 +45,9 @@ pub enum RunEvent {
         /// What it is for.
         #[serde(default, skip_serializing_if = "Purpose::is_test")]
         purpose: Purpose,
+        /// Which repetition of the test it belongs to, where there are several. Counts from 1.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        repetition: Option<u32>,
     },
     /// An image is on the board.
     Deployed(DeployReport),

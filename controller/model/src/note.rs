@@ -164,7 +164,7 @@ impl fmt::Display for Note {
                 write!(
                     f,
                     "behind the report stands {what} that nothing accounts for{count}: {first} \
-                     (with --strict=behind such a run does not pass; if it is harmless: --allow REGEX, or \
+                     (with --strict-behind such a run does not pass; if it is harmless: --allow REGEX, or \
                      jig runs allow)"
                 )
             }

@@ -31,7 +31,7 @@ pub(super) struct Words {
 /// Says an event.
 pub(super) fn words(event: &RunEvent) -> Words {
     let (source, text, style) = match event {
-        RunEvent::AttemptStarted { attempt, purpose } => {
+        RunEvent::AttemptStarted { attempt, purpose, .. } => {
             let what = match purpose {
                 Purpose::Test => "",
                 Purpose::Canary => ": the known-good image",

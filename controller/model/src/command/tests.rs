@@ -326,7 +326,11 @@ fn said() -> Vec<WorkerLine> {
     let events = [
         CommandEvent::RunBegan { run: "r1".parse().unwrap(), dir: "runs/1".into() },
         CommandEvent::Run {
-            event: RunEvent::AttemptStarted { attempt: 1, purpose: Default::default() },
+            event: RunEvent::AttemptStarted {
+                attempt: 1,
+                purpose: Default::default(),
+                repetition: Some(1),
+            },
         },
         CommandEvent::Console { console: "uart0".parse().unwrap(), log: "uart0.raw".into() },
         CommandEvent::Waiting { place: place(), holder: "jig \u{1b}[31m".to_owned() },

@@ -54,6 +54,12 @@ impl WatchPoints {
     pub(super) fn all(&self) -> impl Iterator<Item = u32> {
         self.handlers.iter().chain(&self.returns).copied()
     }
+
+    /// Forgets where a handler returns to; lists the breakpoints that are not those of handlers, too.
+    pub(super) fn take_returns(&mut self) -> impl Iterator<Item = u32> {
+        let handlers = &self.handlers;
+        self.returns.drain(..).filter(|place| !handlers.contains(place))
+    }
 }
 
 /// Looks whether the core is in a fault for good. The machine stands afterwards, without breakpoints.
@@ -209,6 +215,14 @@ mod tests {
         let bytes = frame.iter().flat_map(|word: &u32| word.to_le_bytes()).collect();
         let memory = vec![MemoryRange { start: STACK.into(), bytes }];
         CoreSnapshot { kind: CoreKind::Armv6m, registers: registers.into(), memory }
+    }
+
+    #[test]
+    fn a_handler_behind_what_faulted_keeps_its_breakpoint() {
+        let (handlers, returns) = (vec![0x104, 0x200], vec![0x100, 0x102, 0x104]);
+        let mut points = WatchPoints { handlers, returns, ..WatchPoints::default() };
+        assert_eq!(points.take_returns().collect::<Vec<_>>(), [0x100, 0x102]);
+        assert_eq!(points.all().collect::<Vec<_>>(), [0x104, 0x200]);
     }
 
     #[test]

@@ -22,6 +22,9 @@ const NOT_LEFT: &str = "; behind the last output the core has not returned from:
 const LEFT_UNCLEARED: &str = "; behind the last output the core took a fault whose handler has \
      returned, and the fault is still in the status registers";
 
+const ONLY_ELSEWHERE: &str = "; behind the last output the core took a fault, and was only seen in \
+     other functions since";
+
 const LEFT_ELSEWHERE: &str = "; behind the last output the core took a fault whose handler has \
      returned neither to the instruction nor behind it";
 
@@ -107,6 +110,9 @@ pub(super) fn trap_story(
         TrapShape::NotLeft(trap) => (Cause::CoreFault, NOT_LEFT.to_owned() + &what(trap)),
         TrapShape::LeftElsewhere(trap) => {
             (Cause::Unconfirmed, format!("{LEFT_ELSEWHERE}: {}", what(trap)))
+        }
+        TrapShape::OnlyElsewhereSince(trap) => {
+            (Cause::Unconfirmed, format!("{ONLY_ELSEWHERE}: {}", what(trap)))
         }
         TrapShape::MayNotBeLeft(trap) => (Cause::Unconfirmed, NOT_LEFT.to_owned() + &what(trap)),
         TrapShape::CallOfUser(trap) => (Cause::Unconfirmed, IN_HANDLER.to_owned() + &what(trap)),

@@ -13,7 +13,8 @@
 //! One whose handler has returned may not be over, if nothing was printed after it and the handler has
 //! returned neither to the instruction nor behind it. `mepc` shows that where no trap came after it. Later
 //! traps, as those of a tick, change `mepc`, and then only the addresses are known that they have
-//! interrupted: none lies in the function that has faulted, nor does the program counter.
+//! interrupted: none lies in the function that has faulted, nor does the program counter. That counts for
+//! faults only which no system handles as part of its work ([`is_emulated`]).
 
 use std::time::Duration;
 
@@ -72,6 +73,8 @@ pub(super) enum TrapShape {
     MayNotBeLeft(Trap),
     /// Its handler has returned elsewhere.
     LeftElsewhere(Trap),
+    /// The core was seen in other functions only since.
+    OnlyElsewhereSince(Trap),
     /// Its handler returns, and the fault comes again.
     Repeats,
     /// The handler of an environment call returns to the call.
@@ -100,6 +103,7 @@ pub(super) fn standing_in_trap(
     symbols: Option<&Symbols>,
 ) -> Result<Option<TrapFound>, ChannelError> {
     channels.gdb.stand()?;
+    channels.gdb.remove_breakpoints()?;
     let seen = log.seen();
     let snapshot = capture_riscv(channels, profile)?;
     let entered = stand(&snapshot, symbols, &unwind(&snapshot, symbols));
@@ -136,14 +140,47 @@ fn left_elsewhere(
     let Some(taken) = seen.fault.filter(|_| !seen.printed) else { return Ok(None) };
     let snapshot = capture_riscv(channels, profile)?;
     let trap = Trap { cause: taken.cause, at: taken.at, value: taken.value, handler: 0 };
-    let elsewhere = match taken.interrupted.as_slice() {
-        [] => trap.was_left_elsewhere(&snapshot),
+    let shape = match taken.interrupted.as_slice() {
+        [] => trap.was_left_elsewhere(&snapshot).then_some(TrapShape::LeftElsewhere(trap)),
         later => {
             let start = |address: u32| symbols?.function_start(address.into());
-            left_function(trap.at, later.iter().copied().chain([pc(&snapshot)]), start)
+            let left = left_function(trap.at, later.iter().copied().chain([pc(&snapshot)]), start);
+            let ends = left && !is_emulated(trap.cause, instruction(channels, trap.at)?);
+            ends.then_some(TrapShape::OnlyElsewhereSince(trap))
         }
     };
-    Ok(elsewhere.then_some(TrapFound { snapshot, shape: TrapShape::LeftElsewhere(trap) }))
+    Ok(shape.map(|shape| TrapFound { snapshot, shape }))
+}
+
+/// Reads an instruction; nothing where the core may not.
+fn instruction(channels: &mut DebugChannels, at: u32) -> Result<Option<u32>, ChannelError> {
+    let mut bytes = [0; 4];
+    match channels.gdb.read_memory(at, &mut bytes) {
+        Ok(()) => Ok(Some(u32::from_le_bytes(bytes))),
+        Err(ChannelError::Refused { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Tells whether systems handle such a fault as part of their work: they emulate misaligned accesses, map
+/// pages, switch the floating-point unit on when it is first used, and emulate control registers.
+fn is_emulated(cause: u32, instruction: Option<u32>) -> bool {
+    const ILLEGAL: u32 = 2;
+    // What assemblers make of `unimp`: a write to a register that is read-only.
+    const UNIMP: u32 = 0xc000_1073;
+    const MISALIGNED: [u32; 2] = [4, 6];
+    const PAGE: [u32; 3] = [12, 13, 15];
+    // Loads, stores and operations of floating point, and SYSTEM; then the compressed loads and stores.
+    const OPCODES: [u32; 8] = [0x07, 0x27, 0x43, 0x47, 0x4b, 0x4f, 0x53, 0x73];
+    const COMPRESSED: [(u32, u32); 8] =
+        [(0, 1), (0, 3), (0, 5), (0, 7), (2, 1), (2, 3), (2, 5), (2, 7)];
+    match (cause, instruction) {
+        (ILLEGAL, None) => true,
+        (ILLEGAL, Some(UNIMP)) => false,
+        (ILLEGAL, Some(word)) if word & 3 == 3 => OPCODES.contains(&(word & 0x7f)),
+        (ILLEGAL, Some(word)) => COMPRESSED.contains(&(word & 3, word >> 13 & 7)),
+        (cause, _) => MISALIGNED.contains(&cause) || PAGE.contains(&cause),
+    }
 }
 
 /// Tells whether a core that has faulted at an address was in other functions only since; `start` finds
@@ -452,5 +489,29 @@ mod tests {
             assert_eq!(left_function(0x10, since.iter().copied(), start), left, "{since:x?}");
         }
         assert!(!left_function(0x104, [0x24], start));
+    }
+
+    #[test]
+    fn faults_that_systems_handle_are_known() {
+        for (cause, instruction, emulated) in [
+            // `unimp`, `c.unimp`, an opcode that is none, `ebreak`, a load and a store that fail.
+            (2, Some(0xc000_1073), false),
+            (2, Some(0x0000_0000), false),
+            (2, Some(0xffff_ffff), false),
+            (3, Some(0x0010_0073), false),
+            (5, Some(0x0000_2503), false),
+            (7, Some(0x00a5_2023), false),
+            // `flw`, `fadd.s`, `csrr`, `c.fldsp`, `c.fsw`.
+            (2, Some(0x0005_2007), true),
+            (2, Some(0x0020_f053), true),
+            (2, Some(0xf110_2573), true),
+            (2, Some(0x2002), true),
+            (2, Some(0xe008), true),
+            (2, None, true),
+            (4, Some(0x0000_2503), true),
+            (13, Some(0x0000_2503), true),
+        ] {
+            assert_eq!(is_emulated(cause, instruction), emulated, "{cause} {instruction:x?}");
+        }
     }
 }

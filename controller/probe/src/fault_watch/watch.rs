@@ -486,7 +486,7 @@ impl FaultWatch {
         if !at_handler && !halted {
             // The handler of the last fault has returned.
             let mut packets = Packets::default();
-            points.returns.drain(..).for_each(|place| packets.remove_breakpoint(place));
+            points.take_returns().for_each(|place| packets.remove_breakpoint(place));
             return channels.gdb.resume(packets);
         }
         let unknown = in_fault && launch.fault.is_none();

@@ -1,8 +1,8 @@
-//! Finds output that nothing accounts for: all of it for plans that are strict, else what stands behind
+//! Finds output that nothing accounts for: all of it where a run is strict, else what stands behind
 //! the end of a report.
 //!
 //! # Design
-//! The rules for failed results recognise words, and a firmware may use others. A strict plan needs no
+//! The rules for failed results recognise words, and a firmware may use others. A strict run needs no
 //! words: a line is accounted for if it is part of a report or of a crash that the firmware expected, if
 //! the plan spells it out, if it is allowed, or if it is one that a framework prints about itself. Text
 //! beside a spelled part counts, unless it has neither letters nor digits.

@@ -31,7 +31,7 @@ const PARTS: &[(&str, &str)] = &[
 const FORMS: &[Form] = &[
     (
         "unity-end",
-        r"^(?:main: ?)?UNITY_?END(?:(?:\(\))? ?(?:[:=]|=>|->) ?|RETURNED)(?:NONZERO|-?0*[1-9][0-9]*[,;] )",
+        r"^(?:main: ?)?UNITY_?END(?:(?:\(\))? ?(?:[:=]|=>|->) ?|RETURNED)NONZERO|^(?:main: ?)?UNITY_?ENDRETURNED-?0*[1-9][0-9]*(?:[,;]| -) ?",
     ),
     (
         "runner",

@@ -643,7 +643,7 @@ fn failed_result(seen: &Observation) -> Option<Verdict> {
 fn unaccounted(seen: &Observation) -> Option<Verdict> {
     let line = seen.unaccounted.as_ref()?;
     let summary = format!(
-        "the run is strict, and this line is part of no report, not expected and not allowed: {} \
+        "the run is strict (by the plan, the place or an option), and this line is part of no report, not expected and not allowed: {} \
          (if it is harmless: --allow REGEX, or `allow_output` of profile or plan; patterns for all such \
          lines: jig runs allow)",
         line.text

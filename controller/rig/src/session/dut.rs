@@ -74,6 +74,8 @@ pub(super) struct Dut<'a> {
     /// Number of attempts so far, with those of known-good images and bindings without a plan.
     /// Names the logs.
     number: u32,
+    /// Which repetition of the test is made, where there are several.
+    pub(super) repetition: Option<u32>,
 }
 
 impl<'a> Dut<'a> {
@@ -97,6 +99,7 @@ impl<'a> Dut<'a> {
             syncing: Vec::new(),
             displaced: false,
             number: 0,
+            repetition: None,
         }
     }
 
@@ -147,7 +150,8 @@ impl<'a> Dut<'a> {
         let attempt = self.number;
         // An event that could not be written between two attempts belongs to neither.
         drop(self.events.take_unwritten());
-        self.events.emit(RunEvent::AttemptStarted { attempt, purpose });
+        let repetition = self.repetition;
+        self.events.emit(RunEvent::AttemptStarted { attempt, purpose, repetition });
         let began = Instant::now();
         let evidence = self.evidence();
         let ledger = self.ledger();

@@ -168,7 +168,8 @@ impl RunDriver<'_> {
         let turns = if unfit.is_none() { repeat.max(1) } else { 0 };
         let mut verdicts: Vec<Verdict> = unfit.into_iter().collect();
         let mut syncing = Vec::new();
-        for _ in 0..turns {
+        for turn in 1..=turns {
+            self.dut.repetition = (turns > 1).then_some(turn);
             let verdict = self.run_test().await;
             let kind = verdict.kind;
             verdicts.push(verdict);

@@ -1,5 +1,5 @@
 //! The list of the lines of an attempt that nothing accounts for: part of no report, not expected, not
-//! allowed. A strict plan needs a pattern for each of their kinds; the list proposes it.
+//! allowed. A strict run needs a pattern for each of their kinds; the list proposes it.
 
 use std::io;
 use std::path::Path;

@@ -237,8 +237,8 @@ impl Gdb {
         if packets.is_empty() {
             return Ok(());
         }
-        self.note_breakpoints(packets);
         self.send(&packets.bytes, (Expected::Answer, packets.count))?;
+        self.note_breakpoints(&packets.breakpoints);
         self.expect_ok(packets.count)
     }
 
@@ -247,17 +247,21 @@ impl Gdb {
     /// # Errors
     /// The channel fails.
     pub fn remove_breakpoints(&mut self) -> Result<(), ChannelError> {
-        let mut packets = Packets::default();
-        self.breakpoints.iter().for_each(|&place| packets.remove_breakpoint(place));
-        match self.perform(&packets) {
-            // It was refused when it was to be set.
-            Err(ChannelError::Refused { .. }) => Ok(()),
-            done => done,
+        while !self.breakpoints.is_empty() {
+            let mut packets = Packets::default();
+            self.breakpoints.iter().for_each(|&place| packets.remove_breakpoint(place));
+            match self.perform(&packets) {
+                // One was refused when it was to be set, or the packets of an earlier call were, and
+                // nothing was sent.
+                Err(ChannelError::Refused { .. }) | Ok(()) => {}
+                failed => return failed,
+            }
         }
+        Ok(())
     }
 
-    fn note_breakpoints(&mut self, packets: &Packets) {
-        for (place, set) in &packets.breakpoints {
+    fn note_breakpoints(&mut self, breakpoints: &BTreeMap<u32, bool>) {
+        for (place, set) in breakpoints {
             match set {
                 true => self.breakpoints.insert(*place),
                 false => self.breakpoints.remove(place),
@@ -421,10 +425,10 @@ impl Gdb {
     }
 
     fn send_and_run(&mut self, before: Packets, body: &[u8]) -> Result<(), ChannelError> {
-        self.note_breakpoints(&before);
-        let Packets { mut bytes, count, .. } = before;
+        let Packets { mut bytes, count, breakpoints } = before;
         frame(&mut bytes, body);
         self.send(&bytes, (Expected::Ok, count))?;
+        self.note_breakpoints(&breakpoints);
         self.stats.packets += 1;
         self.sent.push_back(Expected::Run);
         Ok(())

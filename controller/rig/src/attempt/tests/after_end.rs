@@ -34,7 +34,7 @@ async fn a_pass_tells_of_what_nothing_accounts_for_behind_its_report() {
     for (behind, told) in [
         ("", None),
         ("uart:~$ ", None),
-        ("bye\n", Some("a line that nothing accounts for: bye (with --strict=behind")),
+        ("bye\n", Some("a line that nothing accounts for: bye (with --strict-behind")),
         ("route lost\nuart:~$ \nbye\n", Some("accounts for (2 lines): route lost (with --strict")),
     ] {
         let bench = Bench::new(vec![vec![print("hello\n"), print(GREEN), print(behind)]]);

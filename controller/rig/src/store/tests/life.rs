@@ -131,7 +131,11 @@ fn events_are_stamped_and_come_back_as_they_were() {
     clock.advance(Duration::from_secs(100));
     let run = store.begin(new_run(), clock.clone()).unwrap();
     let events = [
-        RunEvent::AttemptStarted { attempt: 1, purpose: jig_model::Purpose::Test },
+        RunEvent::AttemptStarted {
+            attempt: 1,
+            purpose: jig_model::Purpose::Test,
+            repetition: None,
+        },
         RunEvent::Deployed(DeployReport {
             method: "emulator-loader".into(),
             image: "a.elf".into(),
