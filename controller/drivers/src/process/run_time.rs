@@ -3,42 +3,54 @@
 //! # Design
 //! *Time alone tells nothing on a busy host.* A process that was ready to run, and got no processor,
 //! has done nothing in it. The kernel counts such a wait when it is over, so a thread that is ready
-//! now may have waited all the time: then only what the busiest thread ran counts. Where all threads
-//! sleep the process had what it wanted, but for the waits that are over.
+//! now may have waited since the last look: then only what the busiest thread ran counts. Where all
+//! threads sleep the process had what it wanted, but for the waits that are over.
+//!
+//! *What it had, it keeps.* Threads wait side by side, too, so of a process that is often woken on a busy
+//! host more waits may be counted than time has passed. That takes nothing from earlier looks.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::starved::{ThreadTime, more, thread_times};
+use super::starved::{MoreTime, ThreadTime, more, thread_times};
 
 /// Measures the time that a process has.
 #[derive(Debug)]
 pub(crate) struct RunTime {
     tasks: PathBuf,
-    began: Instant,
-    before: BTreeMap<u32, ThreadTime>,
+    last: Instant,
+    times: BTreeMap<u32, ThreadTime>,
+    had: Duration,
 }
 
 impl RunTime {
     /// Begins to measure.
     pub(crate) fn of(pid: i32) -> Self {
         let tasks = PathBuf::from(format!("/proc/{pid}/task"));
-        let before = thread_times(&tasks);
-        Self { tasks, began: Instant::now(), before }
+        let times = thread_times(&tasks);
+        Self { tasks, last: Instant::now(), times, had: Duration::ZERO }
     }
 
     /// Returns how much time it had. Where the kernel does not say, that is all that has passed.
-    pub(crate) fn had(&self) -> Duration {
-        let passed = self.began.elapsed();
-        if self.before.is_empty() {
-            return passed;
-        }
-        let more = more(&self.before, &thread_times(&self.tasks));
-        match is_ready(&self.tasks) {
-            true => more.ran,
-            false => more.ran.max(passed.saturating_sub(more.all)),
-        }
+    pub(crate) fn had(&mut self) -> Duration {
+        let now = Instant::now();
+        let passed = now.duration_since(std::mem::replace(&mut self.last, now));
+        let is_told = !self.times.is_empty();
+        let is_ready = is_told && is_ready(&self.tasks);
+        let times = thread_times(&self.tasks);
+        let before = std::mem::replace(&mut self.times, times);
+        let more = more(&before, &self.times);
+        self.had += had(passed, more, is_ready);
+        self.had
+    }
+}
+
+/// Returns how much of the time that has passed a process had.
+fn had(passed: Duration, more: MoreTime, is_ready: bool) -> Duration {
+    match is_ready {
+        true => more.ran,
+        false => more.ran.max(passed.saturating_sub(more.all)),
     }
 }
 
@@ -70,14 +82,29 @@ mod tests {
     }
 
     #[test]
+    fn waits_of_a_process_that_sleeps_take_no_more_than_has_passed() {
+        let ms = Duration::from_millis;
+        let more = |ran, all| MoreTime { ran: ms(ran), longest: ms(all), all: ms(all) };
+        assert_eq!(had(ms(10), more(0, 0), false), ms(10));
+        assert_eq!(had(ms(10), more(1, 4), false), ms(6));
+        // Threads waited side by side.
+        assert_eq!(had(ms(10), more(1, 25), false), ms(1));
+        // A wait that goes on is not counted yet.
+        assert_eq!(had(ms(10), more(1, 4), true), ms(1));
+        // The kernel counts what a thread runs in ticks: some of it was before the last look.
+        assert_eq!(had(ms(1), more(4, 0), true), ms(4));
+    }
+
+    #[test]
     fn a_process_that_sleeps_has_all_its_time() {
         let mut child = Command::new("sleep").arg("60").spawn().unwrap();
-        let time = RunTime::of(child.id() as i32);
+        let began = Instant::now();
+        let mut time = RunTime::of(child.id() as i32);
         let wanted = Duration::from_millis(5);
         while time.had() < wanted {
             std::thread::yield_now();
         }
-        assert!(time.began.elapsed() >= wanted);
+        assert!(began.elapsed() >= wanted);
         child.kill().unwrap();
         child.wait().unwrap();
     }
@@ -85,11 +112,12 @@ mod tests {
     #[test]
     fn a_busy_process_has_no_more_than_it_ran() {
         let mut child = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
-        let time = RunTime::of(child.id() as i32);
+        let mut time = RunTime::of(child.id() as i32);
+        let before = thread_times(&time.tasks);
         while time.had() < Duration::from_millis(20) {
             std::thread::yield_now();
         }
-        let more = more(&time.before, &thread_times(&time.tasks));
+        let more = more(&before, &thread_times(&time.tasks));
         assert!(more.ran >= Duration::from_millis(20), "{more:?}");
         child.kill().unwrap();
         child.wait().unwrap();

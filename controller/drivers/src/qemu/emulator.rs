@@ -28,6 +28,7 @@ use super::monitor::{Arrival, MachineEvent, MonitorError};
 use super::order::{
     AtLaunch, EmulatorOrder, EmulatorReply, Launched, Ready, Shown, Watcher, ask_owner,
 };
+use super::pauses::LostTime;
 use super::read_back::read_back;
 use super::trial::trial;
 use crate::process::{Ending, Stillness, StillnessWatch};
@@ -230,11 +231,12 @@ pub(super) struct Running {
     pub(super) debugged: bool,
     /// Set while run control has halted it.
     pub(super) halted: bool,
-    /// For how long its process could not run, at most.
-    pub(super) lost: Duration,
+    /// For how long its process could not run while it was not halted, at most.
+    pub(super) starved: Duration,
+    pub(super) lost: LostTime,
     /// When to listen to the monitor again.
     listen_at: Option<Instant>,
-    watch: StillnessWatch,
+    pub(super) watch: StillnessWatch,
     /// Stillness that was not told yet.
     untold: Duration,
     /// For how long it has been stopped, without a look in between at which it was not.
@@ -253,7 +255,8 @@ impl Running {
             poke_at: None,
             debugged,
             halted: false,
-            lost: Duration::ZERO,
+            starved: Duration::ZERO,
+            lost: LostTime::begin(Instant::now().into_std()),
             listen_at: None,
         }
     }
@@ -675,7 +678,10 @@ impl Running {
     /// Accounts for the time that the process has not had since the last look.
     pub(super) fn look(&mut self) -> Stillness {
         let seen = self.watch.look(&self.instance.process, LOOK * 2);
-        self.lost = self.lost.saturating_add(seen.most);
+        // A halted machine loses all the time, whatever its threads wait for.
+        if !self.halted {
+            self.starved = self.starved.saturating_add(seen.most);
+        }
         self.untold += seen.time;
         self.stopped = if seen.stopped { self.stopped + seen.time } else { Duration::ZERO };
         seen

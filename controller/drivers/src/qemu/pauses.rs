@@ -1,10 +1,14 @@
-//! The time in which an emulated machine stood, by the events of its monitor. Pure, but for the
-//! clocks that [`EventTime::happened`] and [`Pauses::total`] ask.
+//! The time in which an emulated machine stood, by the events of its monitor, and the sum of what it
+//! lost. Pure, but for the clocks that [`EventTime::happened`] and [`Pauses::total`] ask.
 //!
 //! # Design
 //! *Lengths are measured by the monotonic clock.* The emulator stamps its events by the clock of the
 //! day, which may be set while a machine stands. So each stamp is turned at once into its age, and
 //! ages are taken from the clock that nothing sets.
+//!
+//! *No more is lost than has passed.* What threads waited is added up, and they also wait while the
+//! machine is stopped and let run on. On a busy host the sum would grow faster than the clock for as
+//! long as the machine is halted again and again, and its time would never be had.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -68,6 +72,35 @@ impl Pauses {
     }
 }
 
+/// Sum of the time that a machine lost, however often it was halted meanwhile.
+#[derive(Debug)]
+pub(super) struct LostTime {
+    /// When it was last halted or let run on.
+    since: Instant,
+    /// What the sources had counted by then.
+    counted: Duration,
+    /// What was lost by then.
+    lost: Duration,
+}
+
+impl LostTime {
+    /// Begins to add up, at the launch.
+    pub(super) fn begin(at: Instant) -> Self {
+        Self { since: at, counted: Duration::ZERO, lost: Duration::ZERO }
+    }
+
+    /// Returns what was lost in all, where the sources have counted `counted`.
+    pub(super) fn total(&self, now: Instant, counted: Duration) -> Duration {
+        let passed = now.saturating_duration_since(self.since);
+        self.lost.saturating_add(counted.saturating_sub(self.counted).min(passed))
+    }
+
+    /// Notes that the machine was halted or let run on just now.
+    pub(super) fn turn(&mut self, now: Instant, counted: Duration) {
+        *self = Self { since: now, counted, lost: self.total(now, counted) };
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -90,6 +123,23 @@ mod tests {
         pauses.begin(at(300));
         pauses.end(at(1));
         assert_eq!(pauses.total_at(at(900)), ms(50));
+    }
+
+    #[test]
+    fn no_more_is_lost_than_has_passed() {
+        let ms = Duration::from_millis;
+        let launch = Instant::now();
+        let at = |time| launch + ms(time);
+        let mut lost = LostTime::begin(launch);
+        assert_eq!(lost.total(at(50), ms(20)), ms(20));
+        // Two threads waited side by side.
+        assert_eq!(lost.total(at(50), ms(70)), ms(50));
+        lost.turn(at(50), ms(70));
+        assert_eq!(lost.total(at(50), ms(70)), ms(50));
+        // What was too much before does not come behind.
+        assert_eq!(lost.total(at(90), ms(75)), ms(55));
+        lost.turn(at(90), ms(75));
+        assert_eq!(lost.total(at(91), ms(500)), ms(56));
     }
 
     #[test]

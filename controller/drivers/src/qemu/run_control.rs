@@ -10,11 +10,12 @@
 //! *Waits of threads are added up.* A timer fires in one thread, and its interrupt is taken in
 //! another: they wait one after the other. Where they waited side by side the sum is too long, and
 //! a quiet period is longer than it has to be. Time in which one of them ran is never lost, so a
-//! guest that keeps its emulator busy does not make the host look starved.
+//! guest that keeps its emulator busy does not make the host look starved. Nor does a machine that is
+//! halted often: no more is lost than has passed; see `pauses.rs`.
 //!
 //! *Owner and fault watch take turns*; see `control_lock.rs`.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jig_model::Cause;
 use jig_model::protocol::{BoxFuture, DriverError, RunControl};
@@ -24,6 +25,7 @@ use super::emulator::{EmulatorHandle, EmulatorOwner, Running};
 use super::instance::ANSWER;
 use super::monitor::{Arrival, MonitorError};
 use super::order::EmulatorOrder;
+use crate::process::StillnessWatch;
 
 impl RunControl for EmulatorHandle {
     fn halt(&mut self) -> BoxFuture<'_, Result<bool, DriverError>> {
@@ -45,7 +47,7 @@ impl EmulatorOwner {
         match running.stop().await {
             Ok(()) => {
                 running.pulse = None;
-                running.halted = true;
+                running.stands();
                 for event in running.instance.monitor.take_early() {
                     running.hear(Arrival::Event(event), &self.context);
                 }
@@ -67,7 +69,7 @@ impl EmulatorOwner {
     pub(super) async fn resume(&mut self) -> Result<(), DriverError> {
         let running = self.instance.as_mut().filter(|running| running.halted);
         let Some(running) = running else { return Ok(()) };
-        running.halted = false;
+        running.runs_on();
         running.pulse = None;
         match running.go_on().await {
             Ok(()) => Ok(()),
@@ -83,13 +85,38 @@ impl EmulatorOwner {
     }
 
     pub(super) fn lost_time(&mut self) -> Option<Duration> {
-        let running = self.instance.as_mut()?;
-        running.look();
-        Some(running.lost.saturating_add(running.instance.monitor.pauses().total()))
+        Some(self.instance.as_mut()?.lost_time())
     }
 }
 
 impl Running {
+    /// Returns for how long the machine has not run.
+    fn lost_time(&mut self) -> Duration {
+        self.look();
+        self.lost.total(Instant::now(), self.counted())
+    }
+
+    /// Notes that the machine stands now.
+    fn stands(&mut self) {
+        self.look();
+        self.halted = true;
+        self.lost.turn(Instant::now(), self.counted());
+    }
+
+    /// Notes that the machine is let run on now.
+    fn runs_on(&mut self) {
+        self.look();
+        self.halted = false;
+        // How long its threads have slept until now says nothing about what it loses from now on.
+        self.watch = StillnessWatch::new(&self.instance.process);
+        self.lost.turn(Instant::now(), self.counted());
+    }
+
+    /// Adds up what the kernel and the monitor have counted.
+    fn counted(&self) -> Duration {
+        self.starved.saturating_add(self.instance.monitor.pauses().total())
+    }
+
     fn can_be_halted(&self) -> bool {
         !self.debugged && !self.instance.process.is_stopped()
     }

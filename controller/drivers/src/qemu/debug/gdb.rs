@@ -361,7 +361,7 @@ impl Gdb {
     /// # Errors
     /// The emulator does not get that time, or the channel fails.
     pub fn wait_while_it_runs(&mut self, time: Duration) -> Result<Option<Stop>, ChannelError> {
-        let Some(run) = self.pid.map(RunTime::of) else { return self.wait(time) };
+        let Some(mut run) = self.pid.map(RunTime::of) else { return self.wait(time) };
         let began = Instant::now();
         let mut rest = time;
         loop {

@@ -12,6 +12,7 @@ use jig_model::protocol::BoardSink as _;
 use jig_model::{Cause, ConsoleName, chain};
 use tokio::time::{Instant, timeout};
 
+use super::quiet::LEAST;
 use super::unmatched::unmatched;
 use super::{Actions, compile};
 use crate::attempt::abort_condition::{abort_condition, found, found_beside, quiet_in_vain};
@@ -310,9 +311,10 @@ impl Actions<'_> {
         }
         let lost = self.lost_time().await.ok()?;
         let mut period = BoardTimeout::new(&board, HANDLER);
+        let (mut again, mut least) = (Instant::now(), HANDLER / LEAST);
         let matched = loop {
             let follower = self.cursor(console).ok()?;
-            match expect(follower, any, reject, period.until(&board)).await {
+            match expect(follower, any, reject, period.until(&board).max(again)).await {
                 Ok(matched) => break matched,
                 Err(ExpectError::TimedOut { .. }) => {}
                 Err(_) => return None,
@@ -325,6 +327,7 @@ impl Actions<'_> {
             if over {
                 return None;
             }
+            (again, least) = (Instant::now() + least, least.saturating_mul(2));
         };
         let reasons = reasons(self.patterns).await.ok()?;
         let follower = self.cursor(console).ok()?;

@@ -33,12 +33,17 @@ use crate::judge::Listened;
 use crate::workflow::ActionFailure;
 use jig_model::{Cause, Fault};
 use tokio::sync::watch;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
 /// Longest watch of a target that does not stop printing, as a multiple of the quiet period: the
 /// output of 115200 baud behind the end of a report (1.3 KiB took 110 ms), and two long lines of
 /// 9600 baud.
 const MOST: u32 = 5;
+
+/// Part of a wait for which a board that was halted meanwhile runs on at least; twice as long each
+/// time. To halt a board and let it run on may take a busy host longer than the rest of the wait: a
+/// board that was halted again so soon would never have it.
+pub(super) const LEAST: u32 = 40;
 
 impl Actions<'_> {
     /// Watches the target for the quiet period, and leaves it halted where that is possible.
@@ -57,18 +62,19 @@ impl Actions<'_> {
         // Time lost since the watch began, by the last count, and by that in front of the last byte.
         let (mut counted, mut before) = (Duration::ZERO, Duration::ZERO);
         let (began, mut printed) = (Instant::now(), false);
+        let (mut again, mut least) = (began, self.settle / LEAST);
         let ended = loop {
             tokio::select! {
                 biased;
                 failure = abort_condition(&board) => return Err(failure),
                 _ = exit(&board) => return self.looked_at_everything().await,
-                () = bound.run_out(&board) => {}
+                () = run_out(&board, &bound, again) => {}
                 () = output.grows() => {
                     (quiet, before, printed) =
                         (BoardTimeout::new(&board, self.settle), counted, true);
                     continue;
                 }
-                () = quiet.run_out(&board) => {}
+                () = run_out(&board, &quiet, again) => {}
             }
             self.halt().await?;
             counted = self.lost_time().await?.saturating_sub(lost);
@@ -90,6 +96,7 @@ impl Actions<'_> {
             let counted = self.lost_time().await?.saturating_sub(lost);
             quiet.lose(counted.saturating_sub(before));
             bound.lose(counted);
+            (again, least) = (Instant::now() + least, least.saturating_mul(2));
         };
         self.looked_at_everything().await?;
         let starved = ActionFailure::new(Cause::Hang, "nothing was seen behind the end");
@@ -146,6 +153,12 @@ impl Actions<'_> {
         let lost = control.lost_time().await.map_err(|error| by_driver(&error))?;
         Ok(lost.unwrap_or_default())
     }
+}
+
+/// Waits until a wait is over, and no less than `again`.
+async fn run_out(board: &AttemptBoard, wait: &BoardTimeout, again: Instant) {
+    wait.run_out(board).await;
+    sleep_until(again).await;
 }
 
 /// How much each console of a board has printed.

@@ -105,6 +105,17 @@ async fn a_board_that_runs_on_has_the_rest_of_its_period_at_once() {
     assert_eq!(calls.iter().filter(|call| **call == "resume").count(), 1, "{calls:?}");
 }
 
+/// To halt the board and let it run on takes a busy host 3 ms each, in which the board loses time.
+#[tokio::test(start_paused = true)]
+async fn a_board_that_loses_time_at_each_halt_is_halted_less_often() {
+    let lost = (0..400).map(|count| ms(count * 3)).collect();
+    let bench = Bench { controls: true, lost, ..Bench::new(vec![vec![print(GREEN)]]) };
+    assert_eq!(bench.cause(&plan(RESULTS)).await, Cause::Passed);
+    let calls = bench.calls();
+    let halts = calls.iter().filter(|call| **call == "halt").count();
+    assert!(halts < 12, "{halts}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_board_that_gets_no_time_behind_its_report_proves_nothing() {
     let lost = vec![ms(0), ms(3_600_000)];
