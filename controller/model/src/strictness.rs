@@ -29,8 +29,10 @@ impl Strictness {
     pub fn is_off(&self) -> bool {
         *self == Self::Off
     }
+}
 
-    fn of_switch(all: bool) -> Self {
+impl From<bool> for Strictness {
+    fn from(all: bool) -> Self {
         if all { Self::All } else { Self::Off }
     }
 }
@@ -42,7 +44,7 @@ impl FromToml for Strictness {
 
     fn read(node: &Node<'_>) -> Option<Self> {
         match node.value() {
-            DeValue::Boolean(all) => Some(Self::of_switch(*all)),
+            DeValue::Boolean(all) => Some((*all).into()),
             DeValue::String(text) if text == BEHIND => Some(Self::Behind),
             _ => {
                 node.wrong_type("true, false or \"behind\"", "true");
@@ -65,7 +67,7 @@ impl Serialize for Strictness {
 impl<'de> Deserialize<'de> for Strictness {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         match Value::deserialize(deserializer)? {
-            Value::Bool(all) => Ok(Self::of_switch(all)),
+            Value::Bool(all) => Ok(all.into()),
             Value::String(text) if text == BEHIND => Ok(Self::Behind),
             _ => Err(D::Error::custom("strict is true, false or \"behind\"")),
         }

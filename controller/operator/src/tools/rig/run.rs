@@ -7,11 +7,12 @@ use jig_model::command::{
     RecoverCommand, RecoverExtent, ResetBy, RunCommand, RunOptions, ShellCommand, ShellTask,
     TestCommand,
 };
+use jig_model::document::FromToml as _;
 use jig_model::pattern::Pattern;
 use jig_model::plan::Plan;
 use jig_model::recovery::RecoveryStep;
 use jig_model::{ConsoleName, PlaceName, Strictness};
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -72,19 +73,24 @@ struct Options {
     /// How often the rig may be recovered on the way; as the profile says if left out.
     #[schemars(range(min = 0, max = 20))]
     recoveries: Option<u32>,
-    /// Whether a pass needs that each line of output is known.
+    /// Which output has to be known in a pass: true for each line, "behind" for what stands behind the
+    /// report.
     #[serde(default)]
-    strict: bool,
+    #[schemars(schema_with = "strictness")]
+    strict: Strictness,
     /// Whether the lines that are executed are found out and kept; emulated boards only.
     #[serde(default)]
     coverage: bool,
+}
+
+fn strictness(_: &mut SchemaGenerator) -> Schema {
+    Schema::try_from(Strictness::schema()).unwrap_or_default()
 }
 
 impl From<Options> for RunOptions {
     fn from(options: Options) -> Self {
         let Options { repeat, recoveries, strict, coverage } = options;
         let repeat = repeat.unwrap_or(1);
-        let strict = if strict { Strictness::All } else { Strictness::Off };
         Self { repeat, recoveries, strict, coverage, ..Self::default() }
     }
 }

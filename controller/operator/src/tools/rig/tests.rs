@@ -141,7 +141,11 @@ fn samples() -> Vec<(&'static str, Value)> {
             "reject": ["E"], "allow": ["W"], "timeout_s": 5,
             "options": { "repeat": 2, "recoveries": 0, "strict": true, "coverage": true } }),
         ),
-        ("test", json!({ "place": "bench-1", "plan": "p.toml", "image": "a.elf", "options": {} })),
+        (
+            "test",
+            json!({ "place": "bench-1", "plan": "p.toml", "image": "a.elf",
+            "options": { "strict": "behind" } }),
+        ),
         (
             "console_send",
             json!({ "place": "bench-1", "console": "uart0", "text": "x\n",
