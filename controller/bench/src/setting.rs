@@ -43,6 +43,8 @@ pub(super) struct Cycle {
     /// Whether the firmware ends by itself; else a run waits out the settle window.
     #[serde(default)]
     pub(super) ends: bool,
+    /// A firmware that prints the same, and ends as long behind it as the settle window takes.
+    pub(super) late: Option<String>,
 }
 
 /// A place whose rig is made to fail, and the firmware that is tested meanwhile.
@@ -78,7 +80,7 @@ pub(super) struct BenchSetting {
     target: PathBuf,
     /// Scratch, emptied at each start.
     pub(super) scratch: PathBuf,
-    plan: PathBuf,
+    pub(super) plan: PathBuf,
     fault_sets: FaultSets,
 }
 
@@ -106,7 +108,21 @@ impl BenchSetting {
 
     /// Returns a firmware.
     pub(super) fn image(&self, cycle: &Cycle) -> PathBuf {
-        self.target.join("fixtures").join(&cycle.board).join(format!("{}.elf", cycle.fixture))
+        self.firmware(&cycle.board, &cycle.fixture)
+    }
+
+    /// Returns the firmware of a fixture for a board.
+    pub(super) fn firmware(&self, board: &str, fixture: &str) -> PathBuf {
+        self.target.join("fixtures").join(board).join(format!("{fixture}.elf"))
+    }
+
+    /// Writes the plan with a settle window of its own.
+    pub(super) fn plan_that_settles(&self, window: Duration) -> Result<PathBuf, TaskFailure> {
+        let path = self.scratch.join("settles.toml");
+        let settle = format!("settle = \"{}ms\"\ntimeout", window.as_millis());
+        fs::write(&path, PLAN.replacen("timeout", &settle, 1))
+            .map_err(TaskFailure::io("write", &path))?;
+        Ok(path)
     }
 
     /// Reads a board's profile.
@@ -119,13 +135,19 @@ impl BenchSetting {
 
     /// Makes the command `jig test` of a cycle, so many times in one run.
     pub(super) fn jig_test(&self, cycle: &Cycle, repeat: u32) -> Command {
-        self.jig_test_of(&cycle.board, &self.image(cycle), repeat)
+        self.jig_test_of(&self.plan, &cycle.board, &self.image(cycle), repeat)
     }
 
     /// Makes the command `jig test` of any firmware.
-    pub(super) fn jig_test_of(&self, board: &str, image: &Path, repeat: u32) -> Command {
+    pub(super) fn jig_test_of(
+        &self,
+        plan: &Path,
+        board: &str,
+        image: &Path,
+        repeat: u32,
+    ) -> Command {
         let mut command = Command::new(self.program("jig"));
-        command.args(["test", "--quiet", "-b", board]).arg(&self.plan);
+        command.args(["test", "--quiet", "-b", board]).arg(plan);
         command.arg("--image").arg(image);
         command.arg("--runs").arg(self.scratch.join("runs"));
         command.args(["--repeat", &repeat.to_string()]);
