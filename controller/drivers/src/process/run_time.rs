@@ -19,6 +19,7 @@ use super::starved::{MoreTime, ThreadTime, more, thread_times};
 #[derive(Debug)]
 pub(crate) struct RunTime {
     tasks: PathBuf,
+    began: Instant,
     last: Instant,
     times: BTreeMap<u32, ThreadTime>,
     had: Duration,
@@ -29,7 +30,8 @@ impl RunTime {
     pub(crate) fn of(pid: i32) -> Self {
         let tasks = PathBuf::from(format!("/proc/{pid}/task"));
         let times = thread_times(&tasks);
-        Self { tasks, last: Instant::now(), times, had: Duration::ZERO }
+        let now = Instant::now();
+        Self { tasks, began: now, last: now, times, had: Duration::ZERO }
     }
 
     /// Returns how much time it had. Where the kernel does not say, that is all that has passed.
@@ -41,7 +43,9 @@ impl RunTime {
         let times = thread_times(&self.tasks);
         let before = std::mem::replace(&mut self.times, times);
         let more = more(&before, &self.times);
-        self.had += had(passed, more, is_ready);
+        // What a thread runs is counted in ticks, so some of the first may lie before the begin.
+        let had = self.had.saturating_add(had(passed, more, is_ready));
+        self.had = had.min(now.duration_since(self.began));
         self.had
     }
 }
@@ -112,8 +116,8 @@ mod tests {
     #[test]
     fn a_busy_process_has_no_more_than_it_ran() {
         let mut child = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+        let before = thread_times(Path::new(&format!("/proc/{}/task", child.id())));
         let mut time = RunTime::of(child.id() as i32);
-        let before = thread_times(&time.tasks);
         while time.had() < Duration::from_millis(20) {
             std::thread::yield_now();
         }
