@@ -12,7 +12,7 @@ use jig_model::protocol::BoardSink as _;
 use jig_model::{Cause, ConsoleName, chain};
 use tokio::time::{Instant, timeout};
 
-use super::quiet::LEAST;
+use super::quiet::HaltPace;
 use super::unmatched::unmatched;
 use super::{Actions, compile};
 use crate::attempt::abort_condition::{abort_condition, found, found_beside, quiet_in_vain};
@@ -311,10 +311,10 @@ impl Actions<'_> {
         }
         let lost = self.lost_time().await.ok()?;
         let mut period = BoardTimeout::new(&board, HANDLER);
-        let (mut again, mut least) = (Instant::now(), HANDLER / LEAST);
+        let mut pace = HaltPace::new(HANDLER);
         let matched = loop {
             let follower = self.cursor(console).ok()?;
-            match expect(follower, any, reject, period.until(&board).max(again)).await {
+            match expect(follower, any, reject, period.until(&board).max(pace.at())).await {
                 Ok(matched) => break matched,
                 Err(ExpectError::TimedOut { .. }) => {}
                 Err(_) => return None,
@@ -327,7 +327,7 @@ impl Actions<'_> {
             if over {
                 return None;
             }
-            (again, least) = (Instant::now() + least, least.saturating_mul(2));
+            pace.runs_on();
         };
         let reasons = reasons(self.patterns).await.ok()?;
         let follower = self.cursor(console).ok()?;

@@ -40,10 +40,33 @@ use tokio::time::{Instant, sleep_until};
 /// 9600 baud.
 const MOST: u32 = 5;
 
-/// Part of a wait for which a board that was halted meanwhile runs on at least; twice as long each
-/// time. To halt a board and let it run on may take a busy host longer than the rest of the wait: a
-/// board that was halted again so soon would never have it.
-pub(super) const LEAST: u32 = 40;
+/// When a board may be halted the next time in a wait.
+///
+/// To halt a board and let it run on may take a busy host longer than the rest of the wait: a board that was
+/// halted again so soon would never have it. So it runs twice as long each time, at least.
+#[derive(Debug)]
+pub(super) struct HaltPace {
+    at: Instant,
+    runs: Duration,
+}
+
+impl HaltPace {
+    /// Begins with a wait as long as this; the first halt may be at once.
+    pub(super) fn new(wait: Duration) -> Self {
+        Self { at: Instant::now(), runs: wait / 40 }
+    }
+
+    /// Returns when it may be halted.
+    pub(super) fn at(&self) -> Instant {
+        self.at
+    }
+
+    /// Notes that the board runs on now.
+    pub(super) fn runs_on(&mut self) {
+        self.at = Instant::now() + self.runs;
+        self.runs = self.runs.saturating_mul(2);
+    }
+}
 
 impl Actions<'_> {
     /// Watches the target for the quiet period, and leaves it halted where that is possible.
@@ -62,19 +85,19 @@ impl Actions<'_> {
         // Time lost since the watch began, by the last count, and by that in front of the last byte.
         let (mut counted, mut before) = (Duration::ZERO, Duration::ZERO);
         let (began, mut printed) = (Instant::now(), false);
-        let (mut again, mut least) = (began, self.settle / LEAST);
+        let mut pace = HaltPace::new(self.settle);
         let ended = loop {
             tokio::select! {
                 biased;
                 failure = abort_condition(&board) => return Err(failure),
                 _ = exit(&board) => return self.looked_at_everything().await,
-                () = run_out(&board, &bound, again) => {}
+                () = run_out(&board, &bound, pace.at()) => {}
                 () = output.grows() => {
                     (quiet, before, printed) =
                         (BoardTimeout::new(&board, self.settle), counted, true);
                     continue;
                 }
-                () = run_out(&board, &quiet, again) => {}
+                () = run_out(&board, &quiet, pace.at()) => {}
             }
             self.halt().await?;
             counted = self.lost_time().await?.saturating_sub(lost);
@@ -96,7 +119,7 @@ impl Actions<'_> {
             let counted = self.lost_time().await?.saturating_sub(lost);
             quiet.lose(counted.saturating_sub(before));
             bound.lose(counted);
-            (again, least) = (Instant::now() + least, least.saturating_mul(2));
+            pace.runs_on();
         };
         self.looked_at_everything().await?;
         let starved = ActionFailure::new(Cause::Hang, "nothing was seen behind the end");
@@ -155,10 +178,10 @@ impl Actions<'_> {
     }
 }
 
-/// Waits until a wait is over, and no less than `again`.
-async fn run_out(board: &AttemptBoard, wait: &BoardTimeout, again: Instant) {
+/// Waits until a wait is over, and a board may be halted.
+async fn run_out(board: &AttemptBoard, wait: &BoardTimeout, halt: Instant) {
     wait.run_out(board).await;
-    sleep_until(again).await;
+    sleep_until(halt).await;
 }
 
 /// How much each console of a board has printed.
