@@ -37,12 +37,15 @@ impl RunTime {
     /// Returns how much time it had. Where the kernel does not say, that is all that has passed.
     pub(crate) fn had(&mut self) -> Duration {
         let now = Instant::now();
-        let passed = now.duration_since(std::mem::replace(&mut self.last, now));
+        let passed = now.duration_since(self.last);
         let is_told = !self.times.is_empty();
         let is_ready = is_told && is_ready(&self.tasks);
         let times = thread_times(&self.tasks);
-        let before = std::mem::replace(&mut self.times, times);
-        let more = more(&before, &self.times);
+        // A wait while this was read belongs to the waits of this look, so its time may not belong to
+        // the next one.
+        self.last = Instant::now();
+        let more = more(&self.times, &times);
+        self.times = times;
         // What a thread runs is counted in ticks, so some of the first may lie before the begin.
         let had = self.had.saturating_add(had(passed, more, is_ready));
         self.had = had.min(now.duration_since(self.began));

@@ -740,6 +740,9 @@ impl Running {
         }
         let reason = "asked for".to_owned();
         context.sink.event(BoardEvent::Reset { by_target: false, reason });
+        if self.halted {
+            self.runs_on();
+        }
         self.go_on().await
     }
 

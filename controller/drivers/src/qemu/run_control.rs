@@ -72,7 +72,10 @@ impl EmulatorOwner {
         running.runs_on();
         running.pulse = None;
         match running.go_on().await {
-            Ok(()) => Ok(()),
+            Ok(()) => {
+                running.turns();
+                Ok(())
+            }
             Err(MonitorError::Closed) => {
                 self.monitor_failed(MonitorError::Closed).await;
                 Ok(())
@@ -98,17 +101,23 @@ impl Running {
 
     /// Notes that the machine stands now.
     fn stands(&mut self) {
-        self.look();
+        self.turns();
         self.halted = true;
-        self.lost.turn(Instant::now(), self.counted());
     }
 
-    /// Notes that the machine is let run on now.
-    fn runs_on(&mut self) {
-        self.look();
+    /// Notes that the machine is about to be let run on.
+    pub(super) fn runs_on(&mut self) {
+        self.turns();
         self.halted = false;
         // How long its threads have slept until now says nothing about what it loses from now on.
         self.watch = StillnessWatch::new(&self.instance.process);
+    }
+
+    /// Begins a part of the sum of lost time, of which no more is lost than passes.
+    ///
+    /// While the machine is let run on, both its threads wait and the monitor says that it stands.
+    fn turns(&mut self) {
+        self.look();
         self.lost.turn(Instant::now(), self.counted());
     }
 

@@ -12,7 +12,7 @@ use jig_model::protocol::BoardSink as _;
 use jig_model::{Cause, ConsoleName, chain};
 use tokio::time::{Instant, timeout};
 
-use super::quiet::HaltPace;
+use super::quiet::{HaltPace, LostSince};
 use super::unmatched::unmatched;
 use super::{Actions, compile};
 use crate::attempt::abort_condition::{abort_condition, found, found_beside, quiet_in_vain};
@@ -309,7 +309,7 @@ impl Actions<'_> {
         if !board.facts().incidents.iter().any(is_ahead) {
             return None;
         }
-        let lost = self.lost_time().await.ok()?;
+        let mut lost = LostSince::new(self.lost_time().await.ok()?);
         let mut period = BoardTimeout::new(&board, HANDLER);
         let mut pace = HaltPace::new(HANDLER);
         let matched = loop {
@@ -321,12 +321,13 @@ impl Actions<'_> {
             }
             // What was lost is known exactly only of a halted board.
             self.halt().await.ok()?;
-            period.lose(self.lost_time().await.ok()?.saturating_sub(lost));
+            period.lose(lost.of(self.lost_time().await.ok()?));
             let over = period.is_over(&board);
             self.run_on().await.ok()?;
             if over {
                 return None;
             }
+            period.lose(lost.of(self.lost_time().await.ok()?));
             pace.runs_on();
         };
         let reasons = reasons(self.patterns).await.ok()?;

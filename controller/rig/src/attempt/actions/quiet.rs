@@ -43,17 +43,18 @@ const MOST: u32 = 5;
 /// When a board may be halted the next time in a wait.
 ///
 /// To halt a board and let it run on may take a busy host longer than the rest of the wait: a board that was
-/// halted again so soon would never have it. So it runs twice as long each time, at least.
+/// halted again so soon would never have it. So it runs twice as long each time, up to a limit.
 #[derive(Debug)]
 pub(super) struct HaltPace {
     at: Instant,
     runs: Duration,
+    longest: Duration,
 }
 
 impl HaltPace {
     /// Begins with a wait as long as this; the first halt may be at once.
     pub(super) fn new(wait: Duration) -> Self {
-        Self { at: Instant::now(), runs: wait / 40 }
+        Self { at: Instant::now(), runs: (wait / 40).max(SHORTEST), longest: wait * 2 }
     }
 
     /// Returns when it may be halted.
@@ -64,7 +65,34 @@ impl HaltPace {
     /// Notes that the board runs on now.
     pub(super) fn runs_on(&mut self) {
         self.at = Instant::now() + self.runs;
-        self.runs = self.runs.saturating_mul(2);
+        self.runs = self.runs.saturating_mul(2).min(self.longest);
+    }
+}
+
+/// Shortest time between two halts.
+const SHORTEST: Duration = Duration::from_millis(1);
+
+/// The time that a board has lost since a moment.
+///
+/// What threads of an emulator waited side by side is added up until it is first halted, so the count of
+/// a shorter time may be greater than that time.
+#[derive(Debug)]
+pub(super) struct LostSince {
+    began: Instant,
+    /// What had been lost by then.
+    before: Duration,
+}
+
+impl LostSince {
+    /// Begins now, where `total` has been lost in all.
+    pub(super) fn new(total: Duration) -> Self {
+        Self { began: Instant::now(), before: total }
+    }
+
+    /// Returns what was lost since, where `total` is lost in all: no more than has passed.
+    pub(super) fn of(&mut self, total: Duration) -> Duration {
+        self.before = self.before.max(total.saturating_sub(self.began.elapsed()));
+        total.saturating_sub(self.before)
     }
 }
 
@@ -78,7 +106,7 @@ impl Actions<'_> {
         if !board.facts().on() {
             return self.looked_at_everything().await;
         }
-        let lost = self.lost_time().await?;
+        let mut lost = LostSince::new(self.lost_time().await?);
         let mut output = ConsoleOutput::new(&board);
         let mut quiet = BoardTimeout::new(&board, self.settle);
         let mut bound = BoardTimeout::new(&board, self.settle.saturating_mul(MOST));
@@ -100,7 +128,7 @@ impl Actions<'_> {
                 () = run_out(&board, &quiet, pace.at()) => {}
             }
             self.halt().await?;
-            counted = self.lost_time().await?.saturating_sub(lost);
+            counted = lost.of(self.lost_time().await?);
             // As long as the lost time that was counted, which goes on while the board stands.
             let over = began.elapsed();
             if output.grew() {
@@ -116,7 +144,7 @@ impl Actions<'_> {
                 break if is_quiet { quiet } else { bound };
             }
             self.run_on().await?;
-            let counted = self.lost_time().await?.saturating_sub(lost);
+            counted = lost.of(self.lost_time().await?);
             quiet.lose(counted.saturating_sub(before));
             bound.lose(counted);
             pace.runs_on();
@@ -219,5 +247,23 @@ impl ConsoleOutput {
             })
             .await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What threads of an emulator waited side by side, before it is halted for the first time, is more than has
+    /// passed.
+    #[tokio::test(start_paused = true)]
+    async fn no_more_of_a_wait_is_lost_than_has_passed() {
+        let ms = Duration::from_millis;
+        let mut lost = LostSince::new(ms(10));
+        assert_eq!(lost.of(ms(10)), ms(0));
+        tokio::time::advance(ms(50)).await;
+        assert_eq!(lost.of(ms(160)), ms(50));
+        tokio::time::advance(ms(50)).await;
+        assert_eq!(lost.of(ms(165)), ms(55));
     }
 }

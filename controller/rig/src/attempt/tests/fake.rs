@@ -18,6 +18,7 @@ use jig_model::protocol::{
 use jig_model::rig_file::{EmulatorPart, Place};
 use jig_model::{Cause, ConsoleName, RunEvent, VerdictKind};
 use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
 
 use crate::attempt::{
     AttemptEnd, AttemptError, AttemptRequest, RunEventSink, RunPatterns, perform,
@@ -369,6 +370,7 @@ impl DriverFactory for Bench {
                 boots: self.boots.clone().into(),
                 targets: Vec::new(),
                 lost: self.lost.clone().into(),
+                asked: None,
                 last_words: self.last_words.clone(),
                 on: Arc::default(),
                 playing: JoinSet::new(),
@@ -395,6 +397,8 @@ struct Fake {
     boots: VecDeque<Vec<Beat>>,
     targets: Vec<FakeTarget>,
     lost: VecDeque<Duration>,
+    /// When that was last asked for, and the answer.
+    asked: Option<(Instant, Duration)>,
     last_words: Vec<(usize, String)>,
     on: Arc<Mutex<bool>>,
     playing: JoinSet<()>,
@@ -560,8 +564,15 @@ impl RunControl for FakeBoard {
         Box::pin(async {
             self.bench.lost_time.make().await?;
             let mut fake = self.shared.lock().await;
-            let Some(Fake { lost, .. }) = fake.as_mut() else { return Ok(None) };
-            Ok(if lost.len() > 1 { lost.pop_front() } else { lost.front().copied() })
+            let Some(Fake { lost, asked, .. }) = fake.as_mut() else { return Ok(None) };
+            let now = if lost.len() > 1 { lost.pop_front() } else { lost.front().copied() };
+            let Some(now) = now else { return Ok(None) };
+            // No more is lost than passes.
+            if let Some((at, before)) = *asked {
+                sleep_until(at + now.saturating_sub(before)).await;
+            }
+            *asked = Some((Instant::now(), now));
+            Ok(Some(now))
         })
     }
 }
