@@ -43,6 +43,9 @@ pub enum ResultFormat {
     Go,
     /// TeamCity's service messages, of whatever framework.
     Teamcity,
+    /// Knurling's defmt-test.
+    #[serde(rename = "defmt-test")]
+    DefmtTest,
     /// Markers that the plan declares.
     Markers,
 }
@@ -69,6 +72,7 @@ impl ResultFormat {
             Self::Pytest => "pytest",
             Self::Go => "go",
             Self::Teamcity => "teamcity",
+            Self::DefmtTest => "defmt-test",
             Self::Markers => "markers",
         }
     }

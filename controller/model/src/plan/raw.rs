@@ -295,6 +295,7 @@ impl Choice for ResultFormat {
         ("pytest", Self::Pytest),
         ("go", Self::Go),
         ("teamcity", Self::Teamcity),
+        ("defmt-test", Self::DefmtTest),
         ("markers", Self::Markers),
     ];
 }

@@ -449,6 +449,7 @@ const ENDS: &[(ResultFormat, &str)] = &[
     (ResultFormat::Pytest, "`N passed in N.NNs` between two rows of `=`"),
     (ResultFormat::Go, "`PASS`, `FAIL` or `ok <package>`"),
     (ResultFormat::Teamcity, "the end of the last suite, or as many tests as `testCount` says"),
+    (ResultFormat::DefmtTest, "`all tests passed!`"),
     (ResultFormat::Markers, "the plan's end marker"),
 ];
 

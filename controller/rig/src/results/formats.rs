@@ -9,13 +9,13 @@ use regex::Regex;
 
 use super::grammar::FormatSpec;
 use super::{
-    aunit, catch2, check, cmocka, cpputest, doctest, embunit, golang, greentea, gtest, libtest,
-    nuttx, pytest, tap, teamcity, unity, ztest,
+    aunit, catch2, check, cmocka, cpputest, defmt_test, doctest, embunit, golang, greentea, gtest,
+    libtest, nuttx, pytest, tap, teamcity, unity, ztest,
 };
 use crate::console::lines::ReportLine;
 
 /// All formats but a plan's markers; the first that knows a line counts.
-static FORMATS: [FormatSpec; 18] = [
+static FORMATS: [FormatSpec; 19] = [
     tap::KTAP,
     tap::TAP,
     ztest::ZTEST,
@@ -34,6 +34,7 @@ static FORMATS: [FormatSpec; 18] = [
     pytest::PYTEST,
     golang::GOLANG,
     teamcity::SERVICE_MESSAGES,
+    defmt_test::DEFMT_TEST,
 ];
 
 /// For each byte, the formats whose first line may begin with it, one bit each.
@@ -179,6 +180,8 @@ mod tests {
             ("--- PASS: TestA (0.00s)", ResultFormat::Go),
             ("##teamcity[testStarted name='a']", ResultFormat::Teamcity),
             ("x##teamcity[testCount count='3']", ResultFormat::Teamcity),
+            ("(1/3) running `push`...", ResultFormat::DefmtTest),
+            ("(2/3) ignoring `pop`... (tests/ring.rs:12)", ResultFormat::DefmtTest),
         ] {
             let line = ReportLine::new(text, Span { start: 0, end: 0 }).unwrap();
             let format = FORMATS.iter().find(|format| (format.opens)(&line));

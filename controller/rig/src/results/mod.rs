@@ -58,6 +58,7 @@ mod check;
 mod choice;
 mod cmocka;
 mod cpputest;
+mod defmt_test;
 mod doctest;
 mod embunit;
 mod formats;

@@ -110,6 +110,21 @@ TestRunner duration: 0.012 seconds.
 TestRunner summary: 2 passed, 0 failed, 1 skipped, 0 timed out, out of 3 test(s).
 ";
 
+pub(super) const DEFMT_TEST: &str = "\
+clock: 64 MHz
+(1/3) running `push`...
+(2/3) running `pop`...
+(3/3) ignoring `wrap`...
+all tests passed!
+";
+
+pub(super) const DEFMT_TEST_DECODED: &str = "\
+(1/2) running `push`... (tests/ring.rs:12)
+INFO  depth 3 (tests/ring.rs:14)
+(2/2) running `pop`... (tests/ring.rs:20)
+all tests passed! (tests/ring.rs:4)
+";
+
 pub(super) const NUTTX: &str = "\
 stdio_test: write fd=1
 ostest_main: putenv(Variable1=BadValue3)
@@ -461,6 +476,38 @@ pub(super) const TABLE: &[(&str, &str, &str)] = &[
         "aunit, none",
         "TestRunner started on 0 test(s).\nTestRunner summary: 0 passed, 0 failed, 0 skipped, 0 timed out, out of 0 test(s).\n",
         "aunit planned=0 claimed=0 end",
+    ),
+    ("defmt-test", DEFMT_TEST, "defmt-test +push +pop ~wrap planned=3 end"),
+    ("defmt-test, decoded", DEFMT_TEST_DECODED, "defmt-test +push +pop planned=2 end"),
+    (
+        "defmt-test, as probe-rs prints it",
+        "0.000061 INFO  (1/1) running `push`...\n0.000902 INFO  all tests passed!\n",
+        "defmt-test +push planned=1 end",
+    ),
+    (
+        "defmt-test, panicked",
+        "(1/2) running `push`...\n(2/2) running `pop`...\nERROR panicked at 'left == right'\n",
+        "defmt-test +push ?pop planned=2",
+    ),
+    (
+        "defmt-test, a lost line",
+        "(1/3) running `push`...\n(3/3) running `wrap`...\nall tests passed!\n",
+        "defmt-test +push +wrap planned=3 end | test 3 follows test 1",
+    ),
+    (
+        "defmt-test, its last test is missing",
+        "(1/2) running `push`...\nall tests passed!\n",
+        "defmt-test +push planned=2 end",
+    ),
+    (
+        "defmt-test, from the second on",
+        "(2/2) running `pop`...\nall tests passed!\n",
+        "defmt-test +pop planned=2 end | test 2 follows test 0",
+    ),
+    (
+        "defmt-test, started again",
+        "(1/2) running `push`...\n(1/2) running `push`...\n(2/2) running `pop`...\nall tests passed!\n",
+        "defmt-test +push +pop planned=2 end | the report begins again | case push started again",
     ),
     ("nuttx", NUTTX, "nuttx +ostest end"),
     (

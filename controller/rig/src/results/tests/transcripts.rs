@@ -26,6 +26,8 @@ pub(super) const ALL_GREEN: &[(&str, &str)] = &[
     ("pytest quiet", frameworks::PYTEST_QUIET),
     ("go", frameworks::GO),
     ("teamcity", super::teamcity::CPPUTEST),
+    ("defmt-test", frameworks::DEFMT_TEST),
+    ("defmt-test decoded", frameworks::DEFMT_TEST_DECODED),
 ];
 
 const UNITY: &str = "\
