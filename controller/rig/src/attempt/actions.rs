@@ -34,6 +34,7 @@ use tokio::time::sleep;
 
 pub(super) use self::before_switch::{ends_boot, last_off};
 pub(super) use self::power::lied;
+pub(super) use self::quiet::LostSince;
 use super::abort_condition::abort_condition;
 use super::after_end::{AwaitedEnd, is_passive};
 use super::board::{AttemptBoard, WatcherProgress};

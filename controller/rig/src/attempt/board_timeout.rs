@@ -11,7 +11,7 @@
 
 use std::time::Duration;
 
-use jig_model::{Cause, Note};
+use jig_model::{Cause, Fault, Note};
 use tokio::time::{Instant, sleep_until};
 
 use super::board::AttemptBoard;
@@ -111,13 +111,7 @@ impl BoardTimeout {
             self.note_extension(board);
             return failure;
         }
-        let (lost, timeout) = (lost.as_secs_f64(), self.timeout);
-        let detail = format!(
-            "the board could not run for {lost:.1} s of a wait for {timeout:?}, so it proves \
-             nothing: {}",
-            failure.detail
-        );
-        ActionFailure { cause: Cause::RigUnhealthy, detail, ..failure }
+        starved(lost, &format!("a wait for {:?}", self.timeout), failure)
     }
 
     /// Notes of a wait that has ended well that it took longer than it was to be: a pass by it is one of
@@ -147,6 +141,42 @@ impl BoardTimeout {
     fn most(&self) -> Duration {
         self.timeout.saturating_mul(MOST).max(LEAST)
     }
+}
+
+/// The time that a plan takes. It is not extended: the plan says when a run has to be over.
+#[derive(Debug)]
+pub(super) struct PlanTime(BoardTimeout);
+
+impl PlanTime {
+    /// Begins a plan.
+    pub(super) fn new(board: &AttemptBoard) -> Self {
+        Self(BoardTimeout::new(board, Duration::ZERO))
+    }
+
+    /// Returns the failure of a plan whose time is over: of the target, or of the rig if the board ran for
+    /// less than a fifth of it. So much was lost of it by an exact count.
+    pub(super) fn judged(
+        &mut self,
+        board: &AttemptBoard,
+        counted: Duration,
+        failure: ActionFailure,
+    ) -> ActionFailure {
+        self.0.lose(counted);
+        let (lost, took) = (self.0.lost(board), self.0.until.elapsed());
+        if lost < took * MOST / (MOST + 1) || failure.cause.fault() != Some(Fault::Target) {
+            return failure;
+        }
+        starved(lost, &format!("the {:.1} s of its plan", took.as_secs_f64()), failure)
+    }
+}
+
+fn starved(lost: Duration, whole: &str, failure: ActionFailure) -> ActionFailure {
+    let lost = lost.as_secs_f64();
+    let detail = format!(
+        "the board could not run for {lost:.1} s of {whole}, so it proves nothing: {}",
+        failure.detail
+    );
+    ActionFailure { cause: Cause::RigUnhealthy, detail, ..failure }
 }
 
 #[cfg(test)]

@@ -20,11 +20,11 @@ use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 
 use super::abort_condition::QUIET;
-use super::actions::{Actions, last_off, lied};
+use super::actions::{Actions, LostSince, last_off, lied};
 use super::after_end::{self, AwaitedEnd, WaitedTo};
 use super::asked_of_target::asked_of_target;
 use super::board::{AttemptBoard, RunEventSink, WatcherProgress};
-use super::board_timeout::pulse;
+use super::board_timeout::{PlanTime, pulse};
 use super::compiled_patterns::RunPatterns;
 use super::consoles::{CapturedConsoles, Closed};
 use super::drain;
@@ -273,7 +273,12 @@ async fn make(
         heard: 0,
         last_off: last_off(request.plan),
         resets: expected_resets(request.plan),
+        time: PlanTime::new(board),
+        lost: LostSince::new(Duration::ZERO),
     };
+    // A board that runs already has lost time before.
+    let before = performer.actions.lost_time().await.unwrap_or_default();
+    performer.lost = LostSince::new(before);
     let outcome = tokio::select! {
         // Polled first, so that a wait that is over knows of the lost time.
         biased;
@@ -587,6 +592,9 @@ struct Performer<'a> {
     last_off: Option<String>,
     /// Paths of the behaviours, in order, with the number of resets by the target that each expects.
     resets: Vec<(String, usize)>,
+    /// What the plan has taken, and what the board has lost of it.
+    time: PlanTime,
+    lost: LostSince,
 }
 
 impl Performer<'_> {
@@ -655,13 +663,15 @@ impl ActionExecutor for Performer<'_> {
     ) -> BoxFuture<'a, ActionFailure> {
         Box::pin(async move {
             let over = workflow::overdue(path, &action.kind);
-            match self.actions.cut_off(&action.kind, after).await {
+            let failure = match self.actions.cut_off(&action.kind, after).await {
                 Some(missed) => {
                     let detail = format!("{}: {}", over.detail, missed.detail);
                     ActionFailure { detail, ..missed }
                 }
                 None => over,
-            }
+            };
+            let lost = self.actions.lost_time().await.unwrap_or_default();
+            self.time.judged(&self.actions.board, self.lost.of(lost), failure)
         })
     }
 }

@@ -77,7 +77,7 @@ const SHORTEST: Duration = Duration::from_millis(1);
 /// What threads of an emulator waited side by side is added up until it is first halted, so the count of
 /// a shorter time may be greater than that time.
 #[derive(Debug)]
-pub(super) struct LostSince {
+pub(in crate::attempt) struct LostSince {
     began: Instant,
     /// What had been lost by then.
     before: Duration,
@@ -85,12 +85,12 @@ pub(super) struct LostSince {
 
 impl LostSince {
     /// Begins now, where `total` has been lost in all.
-    pub(super) fn new(total: Duration) -> Self {
+    pub(in crate::attempt) fn new(total: Duration) -> Self {
         Self { began: Instant::now(), before: total }
     }
 
     /// Returns what was lost since, where `total` is lost in all: no more than has passed.
-    pub(super) fn of(&mut self, total: Duration) -> Duration {
+    pub(in crate::attempt) fn of(&mut self, total: Duration) -> Duration {
         self.before = self.before.max(total.saturating_sub(self.began.elapsed()));
         total.saturating_sub(self.before)
     }
@@ -199,7 +199,7 @@ impl Actions<'_> {
 
     /// Returns for how long the board could not run; zero where the clock of the host has to do, and
     /// of a board that has ended.
-    pub(super) async fn lost_time(&mut self) -> Result<Duration, ActionFailure> {
+    pub(in crate::attempt) async fn lost_time(&mut self) -> Result<Duration, ActionFailure> {
         let Some(control) = &mut self.protocols.control else { return Ok(Duration::ZERO) };
         let lost = control.lost_time().await.map_err(|error| by_driver(&error))?;
         Ok(lost.unwrap_or_default())

@@ -321,7 +321,7 @@ async fn a_board_without_time_is_no_failure_of_the_rig_while_its_core_stands_in_
         (vec![None], Answer::KnowsNothing, Cause::RigUnhealthy),
     ] {
         for actions in [BOOT_AND_WAIT, "{ power = 'cycle' }, { expect = ['fake boot'] }"] {
-            let lost = vec![Duration::ZERO, Duration::from_secs(3_600)];
+            let lost = vec![Duration::ZERO, Duration::from_secs(20)];
             let bench = Bench::new(vec![vec![print("fake boot\n"), print(GREEN)]]);
             let bench = Bench { controls: true, lost, ..bench };
             let rich = Rich { looks: looks.clone(), ..Rich::new(bench, answer.clone()) };
@@ -330,7 +330,7 @@ async fn a_board_without_time_is_no_failure_of_the_rig_while_its_core_stands_in_
         }
     }
     // What the look in front of the last power cut has found counts, and the core is not asked again.
-    let lost = vec![Duration::ZERO, Duration::from_secs(3_600)];
+    let lost = vec![Duration::ZERO, Duration::from_secs(20)];
     let bench = Bench { controls: true, lost, ..Bench::new(vec![vec![print("up\n")]]) };
     let looks = vec![Some("HardFault"), Some("HardFault"), None];
     let rich = Rich { looks, ..Rich::new(bench, proves(Some(Cause::CoreFault))) };

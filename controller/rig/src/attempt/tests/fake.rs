@@ -564,7 +564,10 @@ impl RunControl for FakeBoard {
         Box::pin(async {
             self.bench.lost_time.make().await?;
             let mut fake = self.shared.lock().await;
-            let Some(Fake { lost, asked, .. }) = fake.as_mut() else { return Ok(None) };
+            let Some(Fake { lost, asked, on, .. }) = fake.as_mut() else { return Ok(None) };
+            if !*on.lock().unwrap() {
+                return Ok(None);
+            }
             let now = if lost.len() > 1 { lost.pop_front() } else { lost.front().copied() };
             let Some(now) = now else { return Ok(None) };
             // No more is lost than passes.
