@@ -14,11 +14,16 @@ use super::failed_results::{FoundLine, quotable, read_some};
 use crate::console::lines::MAX_LINE;
 use crate::console::log_prefix::without_prefix;
 use crate::console::{
-    AwaitedDoubt, PatternSet, awaited_doubt, names_failure, readable, says_error, tells_failure,
+    AwaitedDoubt, PatternSet, awaited_doubt, names_failure, names_test, readable, says_error,
+    tells_failure,
 };
 
 /// Fewest letters of a text that a later line may take back.
 const FEWEST_LETTERS: usize = 4;
+
+/// Words of a verdict on tests, beside those that end in `test`.
+const TESTS: [&str; 9] =
+    ["pass", "passed", "passes", "suite", "verdict", "stress", "soak", "bist", "regression"];
 
 /// The line in which an awaited text ends.
 pub(super) struct AwaitedLine {
@@ -120,6 +125,15 @@ impl AwaitedLine {
         })?;
         Some((self.unless_allowed(allowed)?, text, doubt))
     }
+}
+
+/// Tells whether an awaited text tells of tests: `ALL TESTS PASSED`, `memtest done`.
+pub(super) fn tells_of_tests(text: &str) -> bool {
+    let word = |word: &str| {
+        let small = word.to_ascii_lowercase();
+        TESTS.contains(&&*small) || names_test(small.strip_suffix('s').unwrap_or(&small))
+    };
+    text.split(|c: char| !c.is_ascii_alphanumeric()).any(word)
 }
 
 /// Writes a pattern that tells a pass from the line of a doubtful text, as an argument for a shell.

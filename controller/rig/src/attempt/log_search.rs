@@ -15,7 +15,7 @@ use jig_model::pattern::Pattern;
 use tokio::task::spawn_blocking;
 
 use super::after_end::{captured_at, captured_behind, cut_headline, is_doubtful, suspicious_line};
-use super::awaited_line::{AwaitedLine, distinct_pattern};
+use super::awaited_line::{AwaitedLine, distinct_pattern, tells_of_tests};
 use super::begins_again::{BootOutput, EndOf};
 use super::begun_runs::{self, begun_run};
 use super::drain::{complete_line, shows_line};
@@ -26,7 +26,7 @@ use super::failed_results::{
 use super::result_like::result_like;
 use super::unaccounted::UnaccountedSearch;
 use crate::console::{
-    AwaitedDoubt, FaultReasons, LogError, PatternSet, is_suspicious, prepare_search,
+    AwaitedDoubt, FaultReasons, LogError, PatternSet, is_suspicious, prepare_search, readable,
 };
 use crate::judge::{BootSign, ByteRange, DoubtfulText, Observation, OutputBehind};
 use crate::results::ReadLines;
@@ -298,6 +298,15 @@ impl LogSearch {
         })
     }
 
+    /// Tells whether the text that ends the plan is the verdict of tests.
+    fn ends_tests(&self) -> Result<bool, AttemptError> {
+        let Some(LastText { file, line, spelled }) = self.last_text()? else { return Ok(false) };
+        let matched = self.matched.as_ref().filter(|text| text.file == *file);
+        let matched = matched.map(|text| text.start..text.end);
+        let text = matched.and_then(|matched| line.spelled_text(&spelled, &matched));
+        Ok(text.is_some_and(|text| tells_of_tests(&readable(&text))))
+    }
+
     /// Reads the line of the text that ends the plan.
     fn last_text(&self) -> Result<Option<LastText<'_>>, AttemptError> {
         let Some((file, end)) = self.end.as_ref().filter(|_| !self.reported) else {
@@ -506,10 +515,14 @@ impl LogSearch {
 
     /// Returns from where on evidence of a crash counts: from the first line of a report on, and on a
     /// console without one from what was captured behind the first line of the report that ends the
-    /// plan, or so shortly in front of it that the host cannot tell which came first.
+    /// plan, or so shortly in front of it that the host cannot tell which came first. Where a text ends the
+    /// plan that is the verdict of tests, all that was printed counts.
     fn crashes_count_from(&self, console: &SearchedConsole) -> Result<Option<u64>, AttemptError> {
         if let Some(begin) = console.read.begin() {
             return Ok(Some(begin + 1));
+        }
+        if self.ends_tests()? {
+            return Ok(Some(console.judged.start));
         }
         let Some((file, _)) = self.end.as_ref().filter(|_| self.reported) else { return Ok(None) };
         let ended = self.consoles.iter().find(|console| console.file == *file);

@@ -18,7 +18,7 @@ use super::fatal_phrases::{hints, is_fatal};
 use super::log_prefix::texts;
 use super::scan::searched_once;
 use super::suspicion::{is_suspicious, words_tell_crash};
-use super::words::{is_zero, listed, words};
+use super::words::{Word, is_zero, listed, words};
 
 /// Patterns of lines with evidence, of ASCII.
 const PATTERNS: &[&str] = &[
@@ -113,7 +113,12 @@ fn announces(line: &str) -> bool {
 }
 
 fn is_wanted(line: &str) -> bool {
-    words(line).iter().any(|word| listed(WANTED, &word.text))
+    let words = words(line);
+    // `TypeError: Expected a function`
+    let misses = |next: Option<&Word<'_>>| next.is_some_and(|next| listed("a an", &next.text));
+    words.iter().enumerate().any(|(at, word)| {
+        listed(WANTED, &word.text) && !(word.text == "expected" && misses(words.get(at + 1)))
+    })
 }
 
 /// `pc=0x08001234 lr=0x0800111f`, `CFSR: 0x00008200`.

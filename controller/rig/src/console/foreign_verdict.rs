@@ -7,7 +7,7 @@
 //! (`闪存 失败`). `foreign_verdict_lines.toml` holds examples.
 
 /// Failed verdicts in small letters; a blank of one is written as `_`.
-const WORDS: &str = "\
+pub(super) const FAILED: &str = "\
     fehlgeschlagen fehlerhaft defekt durchgefallen nicht_bestanden nicht_in_ordnung \
     échoué échouée échec echoue en_échec défaillant défaillante non_conforme erreur \
     fallido fallida falló fallo reprobado reprobada averiado averiada rechazado rechazada no_superado no_superada \
@@ -41,7 +41,7 @@ pub(super) fn is_foreign_verdict(text: &str) -> bool {
     let closing: &[char] = &['.', '!', '。', '！', ' ', ']', ')', '）', '】', '|', '*'];
     let text = text.trim().trim_end_matches(closing);
     let lower = text.to_lowercase();
-    WORDS.split_ascii_whitespace().any(|word| {
+    FAILED.split_ascii_whitespace().any(|word| {
         let word_text = word.replace('_', " ");
         let Some(front) = lower.strip_suffix(&word_text) else { return false };
         let name = front.trim_end();
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn each_word_is_searched_for() {
-        for word in WORDS.split_ascii_whitespace() {
+        for word in FAILED.split_ascii_whitespace() {
             let line = format!("x: {}", word.replace('_', " "));
             assert!(candidate(line.as_bytes()).is_some(), "not searched: {line:?}");
             assert!(is_foreign_verdict(&line), "{line:?}");

@@ -11,6 +11,7 @@
 
 use super::denied_rows::{is_denied_row, may_be_denied};
 use super::log_prefix::texts;
+use super::odd_verdicts::{is_odd, may_be_odd};
 use super::required_value::{differs_from_line, may_be_second};
 use super::result_rows::goes_on;
 use super::words::{Word, listed, number, parsed_count, words};
@@ -18,7 +19,7 @@ use super::yaml_results::{is_failed_state, may_be_failed_state};
 
 /// Text of which one stands in each failed row and in each head of a table, unless a word of results
 /// does.
-pub(super) const HINTS: &str = r"\b(?:ok|good|correct|valid) ?[:=] ?[0-9]+ ?(?:/|of)|[^a-z]bad[^a-z]|\bng\b|\b(?:tests|checks|cases|vectors|points|channels) (?:ok|good|correct)\b|[0-9] (?:good|correct)\b|\b(?:matched|verified) [0-9]|\b(?:dead|missing|stuck|faulty|corrupt)\b|(?-i:[ ,;|:][FX](?:[\r\n,;| ]|$))|rate:? [0-9]";
+pub(super) const HINTS: &str = r"\b(?:ok|good|correct|valid|bestanden|geslaagd|supera[td][aeio]s?|apro[bv]ad[ao]s) ?[:=] ?[0-9]+ ?(?:/|of)|[^a-z]bad[^a-z]|\bng\b|\b(?:tests|checks|cases|vectors|points|channels) (?:ok|good|correct)\b|[0-9] (?:good|correct)\b|\b(?:matched|verified) [0-9]|\b(?:dead|missing|stuck|faulty|corrupt)\b|(?-i:[ ,;|:][FX](?:[\r\n,;| ]|$))|rate:? [0-9]";
 
 /// Lines that are looked at in front of a line and behind it.
 pub(crate) const BESIDE: usize = 16;
@@ -63,10 +64,14 @@ const GOOD: &str = "ok good succeeded success";
 const ROWS: &str = "test tests testcase case suite module group check name unit";
 const VERDICTS: &str = "result verdict outcome status";
 
-/// Words of other columns of a table without names: `total pass fail`.
+/// Words of other columns of a table without names: `total pass fail`. What counts all counts the tests
+/// that were skipped or does not.
 const OTHERS: &str = "\
     total totals all run ran executed tests test cases skip skipped skips ignored ignore disabled \
     warn warnings";
+const WHOLE: &str = "total totals all run ran executed tests test cases";
+const SKIPPED: &str = "skip skipped skips ignored ignore disabled";
+const WARNINGS: &str = "warn warnings";
 
 /// Where a verdict stands in its line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,6 +114,9 @@ struct TableHead {
     named: bool,
     /// How many columns there are, if each is a count.
     only_counts: Option<usize>,
+    /// The column that counts all, if there is one and each column but that of the names is a count.
+    whole: Option<usize>,
+    skipped: Vec<usize>,
 }
 
 /// Tells whether a line may be a failed row, or the head of a table with one.
@@ -116,6 +124,7 @@ pub(crate) fn may_fail_in_list(line: &str) -> bool {
     may_be_failed_state(line)
         || may_be_second(line)
         || may_be_denied(line)
+        || may_be_odd(line)
         || texts(line, true).any(|text| {
             failed_row(text).is_some() || table_head(text).is_some() || share(text).is_some()
         })
@@ -125,7 +134,8 @@ pub(crate) fn may_fail_in_list(line: &str) -> bool {
 /// comes last) and those `behind` it. Returns how many lines behind it that row stands.
 pub(crate) fn failed_in_list(before: &[&str], line: &str, behind: &[&str]) -> Option<usize> {
     let differs = before.last().is_some_and(|before| differs_from_line(before, line));
-    if differs || is_failed_state(before, line, behind) || is_denied_row(before, line, behind) {
+    let odd = is_denied_row(before, line, behind) || is_odd(before, line, behind);
+    if differs || odd || is_failed_state(before, line, behind) {
         return Some(0);
     }
     texts(line, true).enumerate().find_map(|(prefixes, text)| {
@@ -445,7 +455,12 @@ fn table_head(text: &str) -> Option<TableHead> {
         |column: &&str| [FAILURES, PASSES, GOOD, OTHERS].iter().any(|list| listed(list, column));
     let all_count = columns.iter().all(is_count);
     let only_counts = all_count.then_some(columns.len());
-    let head = TableHead { separator, counts, failures, named, only_counts };
+    let passed = !of(PASSES).is_empty() || !of(GOOD).is_empty();
+    let known = columns.iter().skip(usize::from(named)).all(|column| is_count(&column));
+    let (wholes, skipped) = (of(WHOLE), of(SKIPPED));
+    let summed = passed && known && of(WARNINGS).is_empty();
+    let whole = wholes.first().copied().filter(|_| summed && wholes.len() == 1);
+    let head = TableHead { separator, counts, failures, named, only_counts, whole, skipped };
     (counted && (named || all_count) && !head.failures.is_empty()).then_some(head)
 }
 
@@ -483,7 +498,13 @@ impl TableHead {
         let named = self.named && lettered && self.counts.iter().all(|at| count(at).is_some());
         let counts = self.only_counts == Some(columns.len())
             && columns.iter().all(|column| parsed_count(column).is_some());
-        (named || counts).then(|| self.failures.iter().filter_map(count).sum())
+        let sum = |columns: &[usize]| columns.iter().filter_map(count).sum::<u64>();
+        let missing = || {
+            let (whole, sum, skipped) =
+                (self.whole.and_then(|at| count(&at))?, sum(&self.counts), sum(&self.skipped));
+            Some(whole.abs_diff(sum).min(whole.abs_diff(sum + skipped)))
+        };
+        (named || counts).then(|| sum(&self.failures) + missing().unwrap_or_default())
     }
 }
 
@@ -553,6 +574,10 @@ fn word_before(text: &str) -> &str {
     text[..digit].trim_ascii()
 }
 
+/// `Prove superate: 9/10`: several that passed, in other languages.
+const GOOD_SEVERAL: &str = "\
+    bestanden geslaagd superate superati superadas superados aprobadas aprobados aprovados aprovadas";
+
 fn labelled_share(text: &str) -> Option<Share<'_>> {
     let (label, numbers) = text.rsplit_once([':', '='])?;
     let (some, whole) = numbers.split_once('/').or_else(|| numbers.split_once(" of "))?;
@@ -560,8 +585,10 @@ fn labelled_share(text: &str) -> Option<Share<'_>> {
     let label = label.trim_ascii();
     let words = words(label);
     let (last, front) = words.split_last()?;
-    let several = front.last().is_none_or(|word| word.text.ends_with('s'));
+    let others = listed(GOOD_SEVERAL, &last.text);
+    let several = others || front.last().is_none_or(|word| word.text.ends_with('s'));
     let good = listed("ok good correct valid", &last.text)
+        || others
         || front.is_empty() && matches!(last.text.as_str(), "score")
         || front.len() == 1 && last.text == "rate" && listed("success pass", &front[0].text);
     let short = front.len() <= NAME_WORDS && good && several;

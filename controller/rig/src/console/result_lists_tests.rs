@@ -107,7 +107,15 @@ fn a_word_is_a_verdict_where_a_row_beside_it_passes() {
         ("suite tests errors / ring 12 1 / queue 4 0", "ring 12 1"),
         ("tests passed failed / spi 3 1", "spi 3 1"),
         ("I (1) t: name pass fail / I (2) t: ring buffer 3 1", "I (2) t: ring buffer 3 1"),
+        // By its sum.
+        (
+            "module run pass fail skip / alloc 12 12 0 0 / sched 10 8 0 0 / total 22 20 0 0",
+            "sched 10 8 0 0",
+        ),
+        ("total pass fail skip / 12 11 0 0", "12 11 0 0"),
+        ("suite,tests,passed,failed / ring,4,5,0", "ring,4,5,0"),
         // By a share.
+        ("Prove superate: 9/10 / fine", "Prove superate: 9/10"),
         ("vectors ok: 9/10 / done", "vectors ok: 9/10"),
         ("ok = 3 of 4", "ok = 3 of 4"),
     ] {
@@ -151,6 +159,11 @@ fn words_and_numbers_of_logs_are_no_rows() {
         "read ..... 5 s / poll ..... timeout",
         // Heads of other tables, and tables without a failure.
         "total pass fail / 12 12 0",
+        "module run pass fail skip / a 12 12 0 0 / b 10 8 0 2 / c 8 8 0 2",
+        "module total run pass fail / a 12 10 10 0",
+        "module total pass fail warn / a 12 10 0 2",
+        "module total pass fail blocked / a 12 10 0 2",
+        "module errors tests ok / a 0 12 12",
         "total pass fail / 12 11 1 0",
         "total pass fail / a b c / 1.5 2 1",
         "total ok errors / 12 11 1",

@@ -49,6 +49,7 @@ const PATTERNS: &[&str] = &[
     r"^[\w.-]+(?: [\w.-]+)? never (?:finished|completed|ended|returned)[.!]*$",
     r"^(?:error: ?|warning: ?)?(?:performance )?regressions? (?:was |were )?(?:detected|found)\b",
     r"^[\w.-]+ FAIL(?:ED)? (?:rc|err|ret|code) ?= ?-?[1-9]\d*$",
+    r"^(?:[\w.-]+ ?){0,4}:? ?miscompares? (?:at |@ ?|on |in )",
     // Exit codes
     r"^(?:exit|return) (?:code|status)[:= ]+-?0*[1-9]\d*$",
     r"^(?:main(?:\(\))?|program|application|(?:self[ -]?)?tests?(?: [\w-]+)?) (?:has )?(?:exited|finished|ended|completed|terminated|returned) with (?:a |an )?(?:(?:return|exit|error) )?(?:code|status)[:= ]+-?0*[1-9]\d*[.!]?$",
@@ -60,7 +61,7 @@ const PATTERNS: &[&str] = &[
 ];
 
 /// Text of which one stands in each such line, unless a word of results does.
-pub(super) const HINTS: &str = r#"no[ -]?go\b|invalid|abnormal|\bred[.!]?(?:[\r\n]|$)|accept|not met|missed|violated|regress|cancel|killed|skipping|never |(?-i:\.[FE][.FEsxSXI]*(?:[\r\n]|$)|[FE]\.[.FEsxSXI]*(?:[\r\n]|$))|" ?: ?false|\bP[=:] ?[0-9]+[ ,;/]+F[=:]|\bF[=:] ?[0-9]+[ ,;/]+P[=:]|[0-9] good, |tests? (?:could|can|did )|\bWRONG|incorrect|\bbad[.!]?[\r\n]|\bNG|\bNOK|not ok|(?:code|status)[:= ]+-?0*[1-9]|main(?:\(\))? return|test[^\r\n]* returned -|\btest_[a-z0-9_]+: expected |\brc ?= ?-?0*[1-9]|test (?:sequence|run|session|execution) (?:was )?interr|(?:test|bist)[^\r\n]*[:=] ?-?(?:0x)?0*[1-9a-f]|\b(?:result|tally|summary)s?[:= ]+[0-9]+ ?(?:/|of)"#;
+pub(super) const HINTS: &str = r#"miscompare|no[ -]?go\b|invalid|abnormal|\bred[.!]?(?:[\r\n]|$)|accept|not met|missed|violated|regress|cancel|killed|skipping|never |(?-i:\.[FE][.FEsxSXI]*(?:[\r\n]|$)|[FE]\.[.FEsxSXI]*(?:[\r\n]|$))|" ?: ?false|\bP[=:] ?[0-9]+[ ,;/]+F[=:]|\bF[=:] ?[0-9]+[ ,;/]+P[=:]|[0-9] good, |tests? (?:could|can|did )|\bWRONG|incorrect|\bbad[.!]?[\r\n]|\bNG|\bNOK|not ok|(?:code|status)[:= ]+-?0*[1-9]|main(?:\(\))? return|test[^\r\n]* returned -|\btest_[a-z0-9_]+: expected |\brc ?= ?-?0*[1-9]|test (?:sequence|run|session|execution) (?:was )?interr|(?:test|bist)[^\r\n]*[:=] ?-?(?:0x)?0*[1-9a-f]|\b(?:result|tally|summary)s?[:= ]+[0-9]+ ?(?:/|of)"#;
 
 pub(super) static FAILURES: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let ascii = syntax::Config::new().unicode(false).utf8(false).case_insensitive(true);
@@ -115,9 +116,23 @@ fn is_other_than_expected(line: &str) -> bool {
     name.starts_with("test_") && !name.contains(' ') && pair.is_some_and(|(want, had)| want != had)
 }
 
+/// Tells whether a line goes on in another way. `FAIL seq 7311 expected 7310` compares two values, and
+/// `attempt 3: fail, giving up` is the last try.
 pub(super) fn goes_on(line: &str) -> bool {
-    let mut words = line.split(|c: char| !c.is_ascii_alphanumeric());
-    words.any(|word| GOES_ON.iter().any(|other| word.eq_ignore_ascii_case(other)))
+    let words = || line.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    let is = |word: &str, other: &str| word.eq_ignore_ascii_case(other);
+    let gives_up = words().zip(words().skip(1)).any(|(verb, up)| {
+        is(up, "up") && ["giving", "gave", "gives"].iter().any(|give| is(verb, give))
+    });
+    let compares = |(word, next): (&str, Option<&str>)| {
+        let value = next.is_some_and(|next| next.starts_with(|c: char| c.is_ascii_digit()));
+        is(word, "expected") && value
+    };
+    let nexts = words().skip(1).map(Some).chain([None]);
+    let goes_on = |(word, next): (&str, Option<&str>)| {
+        GOES_ON.iter().any(|other| is(word, other)) && !compares((word, next))
+    };
+    !gives_up && words().zip(nexts).any(goes_on)
 }
 
 /// `2,flash,FAIL,3`: a verdict between a name in front and a further field behind; `$TEST,adc,FAIL*3A`:
@@ -175,6 +190,10 @@ mod tests {
             ("FAIL,flash,3", false),
             ("3,FAIL,4", false),
             ("mount,FAIL,using default", false),
+            ("3,flash,FAIL,expected 5", true),
+            ("3,flash,FAIL,as expected", false),
+            ("3,flash,FAIL,attempt 2", false),
+            ("3,flash,FAIL,attempt 3 and giving up", true),
         ] {
             assert_eq!(is_failed_row(row), failed, "{row}");
         }

@@ -561,7 +561,10 @@ pub(super) fn denied(words: &[Word<'_>], at: usize) -> bool {
     }
     // How it is: `panic handler installed`, `fault was cleared`, `exception (3): handled`.
     let negated = |index: usize| {
-        index > 0 && matches!(words[index - 1].text.as_str(), "not" | "never" | "un")
+        index > 0
+            && (matches!(words[index - 1].text.as_str(), "not" | "never" | "un")
+                // `FAULT: stack overflow (was: ready)`
+                || words[index - 1].text == "was" && words[index].before.starts_with(':'))
     };
     // `ASSERT: expected 0 errors, got 3`.
     // `canary 0xdeadbe00 expected 0xdeadbeef`.
@@ -569,6 +572,8 @@ pub(super) fn denied(words: &[Word<'_>], at: usize) -> bool {
         let is_value = |word: &Word<'_>| word.text.starts_with(|c: char| c.is_ascii_digit());
         words[index].text == "expected"
             && (words.get(index + 1).is_some_and(is_value) && is_value(&words[index - 1])
+                // `TypeError: Expected a function`
+                || words.get(index + 1).is_some_and(|next| listed("a an", &next.text))
                 || words.get(index + 1).is_some_and(|next| listed("eq ne lt le gt ge", &next.text))
                 || words[index + 1..]
                     .iter()

@@ -110,7 +110,7 @@ pub(super) fn parsed_count(text: &str) -> Option<u64> {
 }
 
 /// Tells whether a word is the name of a test: `memtest`, but not `fastest`.
-pub(super) fn names_test(word: &str) -> bool {
+pub(crate) fn names_test(word: &str) -> bool {
     const OTHERS: &str = "\
         latest fastest greatest shortest lightest brightest hottest wettest softest strictest \
         smartest slightest contest protest attest detest";

@@ -1,0 +1,291 @@
+//! Tells whether a line is the failed row of a list in which the rows beside it have a passed verdict in the
+//! same place: in another language than English, as a mark (`❌` among `✅`), or as the name of a status
+//! (`FR_DISK_ERR` among `FR_OK`). Pure.
+//!
+//! # Design
+//! Such a word also stands in sentences of logs, so by itself it counts only at the end of its line
+//! (`foreign_verdict.rs`). Two rows beside it whose verdict is known to be a pass, behind the same joint,
+//! tell that this is a list of results; then a detail may stand behind the failed verdict:
+//! `[2] Flash ...... 失败 (地址 0x12000)`. A row that passes later under the same name was tried again.
+
+use super::foreign_verdict::FAILED;
+use super::log_prefix::texts;
+use super::words::listed;
+
+/// Verdicts of a pass in small letters.
+const PASSED: &str = "\
+    ok i.o. i.o io gut bestanden fehlerfrei erfolgreich \
+    conforme réussi réussie bon succès correct correcte \
+    correcto correcta superado superada aprobado aprobada bien éxito \
+    aprovado aprovada passou sucesso superato superata riuscito riuscita buono positivo \
+    geslaagd goed godkänd godkänt godkjent godkendt bestått bestået \
+    zaliczony zaliczona poprawny poprawna sprawny sprawna vyhovuje prošel prošla \
+    hyväksytty megfelelt başarılı geçti trecut reușit \
+    норма исправен исправна исправно пройден пройдена пройдено успешно годен успех справний справно \
+    επιτυχία επιτυχια 通过 通過 正常 合格 成功 良好 良 정상 합격 통과 성공";
+
+/// Failed verdicts that need a list, beside those that stand alone.
+const FAILED_BESIDE: &str =
+    "fehler mangelhaft ausgefallen schlecht erreur ko mal nio n.i.o. n.i.o bad";
+
+/// Marks of a pass and of a failure.
+const GOOD_MARKS: [char; 6] = ['✅', '✔', '✓', '☑', '🟢', '👍'];
+const BAD_MARKS: [char; 7] = ['❌', '✗', '✘', '✖', '☒', '🔴', '👎'];
+
+/// How names of a status that is good end, and parts of those that are bad.
+const GOOD_STATUS: [&str; 4] = ["_OK", "_SUCCESS", "_NO_ERROR", "_NONE"];
+const BAD_STATUS: [&str; 7] = ["ERR", "FAIL", "TIMEOUT", "INVALID", "DENIED", "CORRUPT", "FAULT"];
+
+/// So many rows beside it tell that this is a list of results.
+const ALIKE: usize = 2;
+/// Longest name of what was tested.
+const NAME: usize = 80;
+
+/// Text of which one stands in each such line, unless that of another rule does: the beginnings of marks,
+/// and names of a status.
+pub(super) const HINTS: &str = r"\xe2\x9d\x8c|\xe2\x9c[\x96-\x98]|\xe2\x98\x92|\xf0\x9f\x94\xb4|\xf0\x9f\x91\x8e|fehler|mangelhaft|ausgefallen|schlecht|(?-i:[>:=.] ?[A-Z][A-Z0-9]*_[A-Z_]*(?:ERR|FAIL|TIMEOUT|INVALID|DENIED|CORRUPT|FAULT))";
+
+/// A name, what stands between it and its verdict, and the verdict.
+#[derive(Debug, PartialEq, Eq)]
+struct Row<'a> {
+    name: &'a str,
+    joint: &'static str,
+    kind: Kind<'a>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Kind<'a> {
+    Word,
+    Mark,
+    /// The part of the name of a status in front of what tells it from others: `FR`.
+    Status(&'a str),
+}
+
+/// Tells whether a line may be such a row.
+pub(super) fn may_be_odd(line: &str) -> bool {
+    texts(line, true).any(|text| failed(text).is_some())
+}
+
+/// Tells whether a line is such a row.
+pub(super) fn is_odd(before: &[&str], line: &str, behind: &[&str]) -> bool {
+    texts(line, true).filter_map(failed).any(|row| {
+        let later = behind.iter().filter_map(|line| row_like(&row, line));
+        if later.into_iter().any(|other| other.name == row.name) {
+            return false;
+        }
+        let beside = before.iter().chain(behind).filter_map(|line| row_like(&row, line));
+        beside.filter(|other| other.name != row.name).count() >= ALIKE
+    })
+}
+
+/// Reads a line as a row that passed and otherwise is like one that failed.
+fn row_like<'a>(row: &Row<'_>, line: &'a str) -> Option<Row<'a>> {
+    let rows = texts(line, true).filter_map(passed);
+    rows.into_iter().find(|other| other.joint == row.joint && other.kind == row.kind)
+}
+
+/// Reads a row with a failed verdict.
+fn failed(text: &str) -> Option<Row<'_>> {
+    let text = text.trim();
+    if let Some((name, joint)) = marked(text, &BAD_MARKS) {
+        return Some(Row { name, joint, kind: Kind::Mark });
+    }
+    if let Some((name, joint, word)) = status(text) {
+        let bad = BAD_STATUS.iter().any(|part| word.contains(part));
+        let good = GOOD_STATUS.iter().any(|end| word.ends_with(end));
+        let family = word.split('_').next().unwrap_or_default();
+        return (bad && !good).then_some(Row { name, joint, kind: Kind::Status(family) });
+    }
+    let words = FAILED.split_ascii_whitespace().chain(FAILED_BESIDE.split_ascii_whitespace());
+    words.filter_map(|word| verdict(text, word, false)).next()
+}
+
+/// Reads a row whose verdict is a pass, and its last word.
+fn passed(text: &str) -> Option<Row<'_>> {
+    let text = text.trim();
+    if let Some((name, joint)) = marked(text, &GOOD_MARKS) {
+        return Some(Row { name, joint, kind: Kind::Mark });
+    }
+    if let Some((name, joint, word)) = status(text) {
+        let good = GOOD_STATUS.iter().any(|end| word.ends_with(end));
+        let family = word.split('_').next().unwrap_or_default();
+        return good.then_some(Row { name, joint, kind: Kind::Status(family) });
+    }
+    PASSED.split_ascii_whitespace().filter_map(|word| verdict(text, word, true)).next()
+}
+
+/// Reads a row with one mark, in front of the name or in the last field.
+fn marked<'a>(text: &'a str, marks: &[char]) -> Option<(&'a str, &'static str)> {
+    let lettered = |name: &str| name.chars().any(char::is_alphabetic) && name.len() <= NAME;
+    let edge: &[char] = &['|', ' ', '\t', '[', ']', '\u{fe0f}', '*', '-'];
+    let body = text.trim_matches(edge);
+    if let Some(name) = body.strip_prefix(marks) {
+        let name = name.trim_matches(edge);
+        return lettered(name).then_some((name, "mark"));
+    }
+    let front = body.strip_suffix(marks)?;
+    let name = front.trim_end_matches(edge).trim_end_matches([':', '.', '=', '>']);
+    let joint = if front.trim_end().ends_with('|') { "|" } else { " " };
+    lettered(name).then_some((name, joint))
+}
+
+/// Reads a row with the name of a status: `f_write 32768 -> FR_DISK_ERR, bw=12288`.
+fn status(text: &str) -> Option<(&str, &'static str, &str)> {
+    const JOINTS: [&str; 4] = ["->", ":", "=", ".."];
+    JOINTS.into_iter().find_map(|joint| {
+        let at = text.find(joint)?;
+        let rest = text[at + joint.len()..].trim_start_matches(['.', ' ', '>']);
+        let len = rest.find(|c: char| !(c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_'));
+        let word = &rest[..len.unwrap_or(rest.len())];
+        let behind = rest[word.len()..].chars().next();
+        let ends = behind.is_none_or(|c| matches!(c, ' ' | ',' | ';' | '(' | '.'));
+        let name = text[..at].trim_end();
+        let named = word.contains('_') && word.starts_with(|c: char| c.is_ascii_uppercase());
+        (ends && named && !name.is_empty() && name.len() <= NAME).then_some((name, joint, word))
+    })
+}
+
+/// Finds a verdict behind a joint; that of a pass ends its line.
+fn verdict<'a>(text: &'a str, word: &str, last: bool) -> Option<Row<'a>> {
+    let wide = word.chars().all(|c| c > '\u{2e80}');
+    let word = word.replace('_', " ");
+    let lower = text.to_lowercase();
+    // The places of another length of small letters would not be those of the text.
+    if lower.len() != text.len() {
+        return None;
+    }
+    lower.match_indices(&*word).find_map(|(at, word)| {
+        let (front, behind) = (text.get(..at)?, text.get(at + word.len()..)?);
+        let next = behind.chars().next();
+        let whole = wide || next.is_none_or(|c| !c.is_alphanumeric() && c != '_' && c != '-');
+        let ends = !last || behind.chars().all(|c| !c.is_alphanumeric());
+        let (name, joint) = joint_of(front, wide)?;
+        let row = Row { name, joint, kind: Kind::Word };
+        (whole && ends).then_some(row)
+    })
+}
+
+/// Cuts the joint off what stands in front of a verdict. A single blank is one only for scripts without
+/// capitals.
+fn joint_of(front: &str, wide: bool) -> Option<(&str, &'static str)> {
+    const JOINTS: [(&str, &str); 10] = [
+        (":", ":"),
+        ("：", ":"),
+        ("..", "."),
+        (" .", "."),
+        ("=", "="),
+        ("->", ">"),
+        (" -", "-"),
+        ("|", "|"),
+        ("[", "["),
+        ("\t", " "),
+    ];
+    let cut = front.trim_end_matches(' ');
+    let found = JOINTS.into_iter().find(|(joint, _)| cut.ends_with(joint));
+    let joint = match found {
+        Some((_, joint)) => joint,
+        None if front.len() - cut.len() > usize::from(!wide) => " ",
+        None => return None,
+    };
+    let name = cut.trim_end_matches(['.', ' ', ':', '：', '=', '-', '>', '|', '[', '\t']);
+    let named = name.chars().any(char::is_alphabetic) && name.len() <= NAME;
+    // `letzter Fehler: Fehler 12` is a value.
+    let value =
+        name.split(' ').any(|word| listed("letzter fehler last error", &word.to_lowercase()));
+    (named && !value).then_some((name, joint))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::candidate_lines::candidate;
+    use super::super::{failed_in_list, may_fail_in_list};
+    use super::*;
+
+    /// Finds the failed row of some output, as the search of a log does.
+    fn failed_row(output: &str) -> Option<&str> {
+        let lines: Vec<&str> = output.split(" / ").collect();
+        (0..lines.len()).find_map(|at| {
+            failed_in_list(&lines[..at], lines[at], &lines[at + 1..])?;
+            assert!(may_fail_in_list(lines[at]), "{}", lines[at]);
+            assert!(candidate(format!("{}\n", lines[at]).as_bytes()).is_some(), "{}", lines[at]);
+            Some(lines[at])
+        })
+    }
+
+    #[test]
+    fn a_failed_verdict_among_passed_ones_is_a_failure() {
+        for (output, row) in [
+            (
+                "[1] 串口 ...... 通过 / [2] 闪存 ...... 失败 (地址 0x12000) / [3] 蓝牙 ...... 通过",
+                "[2] 闪存 ...... 失败 (地址 0x12000)",
+            ),
+            (
+                "01 Spannung     24,0 V    i.O. / 03 Isolation    0,4 MOhm  FEHLER / 04 Strom        6,2 A     i.O.",
+                "03 Isolation    0,4 MOhm  FEHLER",
+            ),
+            (
+                "teclado ...... correcto / humedad ...... FALLÓ: no responde / zumbador ..... correcto",
+                "humedad ...... FALLÓ: no responde",
+            ),
+            (
+                "ОЗУ ...... норма / ПЗУ ...... ОШИБКА, не совпадает / АЦП ...... норма",
+                "ПЗУ ...... ОШИБКА, не совпадает",
+            ),
+            ("- 전원: 정상 / - 안테나: 실패 (-121 dBm) / - GPS: 정상", "- 안테나: 실패 (-121 dBm)"),
+            ("| USB | ✅ | / | fuel gauge | ❌ | / | haptics | ✅ |", "| fuel gauge | ❌ |"),
+            ("✓ usb / ✗ gauge / ✓ haptics", "✗ gauge"),
+            ("✓ usb / ✓ haptics / ✗ gauge (no ack)", "✗ gauge (no ack)"),
+            (
+                "f_open -> FR_OK / f_write 512 -> FR_DISK_ERR, bw=12 / f_close -> FR_OK",
+                "f_write 512 -> FR_DISK_ERR, bw=12",
+            ),
+            ("init: HAL_OK / dma: HAL_TIMEOUT / stop: HAL_OK", "dma: HAL_TIMEOUT"),
+        ] {
+            assert_eq!(failed_row(output), Some(row), "{output}");
+        }
+    }
+
+    #[test]
+    fn logs_and_second_tries_are_none() {
+        for output in [
+            // One row beside it, other joints, and one that is tried again.
+            "f_open -> FR_OK / f_write -> FR_DISK_ERR, bw=12",
+            "f_open: FR_OK / f_stat: FR_OK / f_write -> FR_DISK_ERR, bw=12",
+            "f_open -> FR_OK / f_write -> FR_TIMEOUT, wait / f_stat -> FR_OK / f_write -> FR_OK",
+            "mount: FR_OK / stat: FR_NO_FILE / open: FR_OK",
+            "a: HAL_OK / b: HAL_OK / c: ESP_ERR_TIMEOUT (263)",
+            "WLAN: ok / MQTT: ok / 3 Fehler im Speicher, 12 Einträge",
+            "WLAN: ok / MQTT: ok / Fehler: 0",
+            "WLAN: ok / MQTT: ok / letzter Fehler: Fehler 12",
+            "网络: 正常 / 电源: 正常 / 失败: 0",
+            "✓ usb / ✗ gauge / ✓ gauge / ✓ haptics",
+            "✓ done, ✗ failed, - skipped",
+        ] {
+            assert_eq!(failed_row(output), None, "{output}");
+        }
+    }
+
+    #[test]
+    fn verdicts_are_of_one_list() {
+        for word in PASSED.split_ascii_whitespace() {
+            assert!(passed(&format!("x: {word}")).is_some(), "{word}");
+            assert!(failed(&format!("x: {word}")).is_none(), "{word}");
+        }
+        for word in FAILED_BESIDE.split_ascii_whitespace() {
+            assert!(failed(&format!("x: {word}, y")).is_some(), "{word}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_lines_are_answered(lines in prop::collection::vec("\\PC{0,40}", 1..6)) {
+            let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+            for at in 0..lines.len() {
+                let odd = is_odd(&lines[..at], lines[at], &lines[at + 1..]);
+                prop_assert!(!odd || may_be_odd(lines[at]));
+            }
+        }
+    }
+}
