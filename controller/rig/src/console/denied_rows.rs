@@ -70,6 +70,7 @@ pub(super) fn may_be_denied(line: &str) -> bool {
         row(text)
             .is_some_and(|row| is_denied_somehow(&row.verdict) || fails_in_capitals(row.written))
             || matrix(text).is_some_and(|letters| letters.contains(&"F"))
+            || is_failed_matrix(text)
     })
 }
 
@@ -78,7 +79,9 @@ pub(super) fn is_denied_row(before: &[&str], line: &str, behind: &[&str]) -> boo
     let beside = || before.iter().chain(behind);
     texts(line, true).any(|text| {
         let opposed = row(text).is_some_and(|row| is_opposed(&row, beside()));
-        opposed || matrix(text).is_some_and(|letters| is_failed_in(&letters, beside()))
+        opposed
+            || is_failed_matrix(text)
+            || matrix(text).is_some_and(|letters| is_failed_in(&letters, beside()))
     })
 }
 
@@ -184,6 +187,14 @@ fn matrix(text: &str) -> Option<Vec<&str>> {
     all.then_some(letters)
 }
 
+/// `state PASS PASS FAIL PASS`: a row of verdicts, one of them failed.
+fn is_failed_matrix(text: &str) -> bool {
+    let fields: Vec<&str> = text.split_ascii_whitespace().skip(1).collect();
+    let of = |list: &str| fields.iter().filter(|field| listed(list, field)).count();
+    let (passed, failed) = (of("PASS PASSED OK"), of("FAIL FAILED NG"));
+    passed >= ALIKE && failed > 0 && passed + failed + of("SKIP N/A - --") == fields.len()
+}
+
 fn is_failed_in<'a>(letters: &[&str], beside: impl Iterator<Item = &'a &'a str>) -> bool {
     let rows = beside.filter_map(|line| texts(line, true).find_map(matrix));
     let alike = rows.filter(|row| row.len() == letters.len() && row.contains(&"P")).count();
@@ -237,6 +248,10 @@ mod tests {
             // A matrix.
             ("ch  gain  noise / 0   P     P / 1   P     F / 2   P     P", "1   P     F"),
             ("a P P P / b F P P / c P P P", "b F P P"),
+            (
+                "     CH0  CH1  CH2 / gain 0.1  0.2  3.9 / state PASS PASS FAIL",
+                "state PASS PASS FAIL",
+            ),
             // A name in another script, and a code without a blank.
             ("[1] 電圧 ... OK / [2] SDカード ... NG / [3] LCD ... OK", "[2] SDカード ... NG"),
             ("1 电压 OK / 2 按键 NG / 3 屏幕 OK", "2 按键 NG"),
@@ -267,6 +282,9 @@ mod tests {
             "RAM: GO / ROM: GO / ADC - NO-GO",
             "x P P / y P P / z P P",
             "F F F",
+            "state PASS PASS PASS",
+            "suite PASS FAIL SKIP",
+            "verdicts are PASS PASS FAIL in this order",
         ] {
             assert_eq!(failed(output), None, "{output}");
         }

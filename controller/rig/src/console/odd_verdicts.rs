@@ -1,12 +1,13 @@
 //! Tells whether a line is the failed row of a list in which the rows beside it have a passed verdict in the
-//! same place: in another language than English, as a mark (`❌` among `✅`), or as the name of a status
-//! (`FR_DISK_ERR` among `FR_OK`). Pure.
+//! same place: in another language than English, as a mark (`❌` among `✅`), as the name of a status
+//! (`FR_DISK_ERR` among `FR_OK`), or as a value in JSON. Pure.
 //!
 //! # Design
 //! Such a word also stands in sentences of logs, so by itself it counts only at the end of its line
 //! (`foreign_verdict.rs`). Two rows beside it whose verdict is known to be a pass, behind the same joint,
 //! tell that this is a list of results; then a detail may stand behind the failed verdict:
-//! `[2] Flash ...... 失败 (地址 0x12000)`. A row that passes later under the same name was tried again.
+//! `[2] Flash ...... 失败 (地址 0x12000)`. Behind a single blank, the verdicts have to stand below each
+//! other. A row that passes later under the same name was tried again.
 
 use super::foreign_verdict::FAILED;
 use super::log_prefix::texts;
@@ -36,6 +37,10 @@ const BAD_MARKS: [char; 7] = ['❌', '✗', '✘', '✖', '☒', '🔴', '👎']
 const GOOD_STATUS: [&str; 4] = ["_OK", "_SUCCESS", "_NO_ERROR", "_NONE"];
 const BAD_STATUS: [&str; 7] = ["ERR", "FAIL", "TIMEOUT", "INVALID", "DENIED", "CORRUPT", "FAULT"];
 
+/// Values in JSON.
+const PASSED_VALUES: &str = "pass passed ok success";
+const FAILED_VALUES: &str = "fail failed failure error nok ng";
+
 /// So many rows beside it tell that this is a list of results.
 const ALIKE: usize = 2;
 /// Longest name of what was tested.
@@ -43,13 +48,16 @@ const NAME: usize = 80;
 
 /// Text of which one stands in each such line, unless that of another rule does: the beginnings of marks,
 /// and names of a status.
-pub(super) const HINTS: &str = r"\xe2\x9d\x8c|\xe2\x9c[\x96-\x98]|\xe2\x98\x92|\xf0\x9f\x94\xb4|\xf0\x9f\x91\x8e|fehler|mangelhaft|ausgefallen|schlecht|(?-i:[>:=.] ?[A-Z][A-Z0-9]*_[A-Z_]*(?:ERR|FAIL|TIMEOUT|INVALID|DENIED|CORRUPT|FAULT))";
+pub(super) const HINTS: &str = r"\xe2\x9d\x8c|\xe2\x9c[\x96-\x98]|\xe2\x98\x92|\xf0\x9f\x94\xb4|\xf0\x9f\x91\x8e|fehler|mangelhaft|\x22(?:ok|ng|nok)\x22|ausgefallen|schlecht|(?-i:[>:=.] ?[A-Z][A-Z0-9]*_[A-Z_]*(?:ERR|FAIL|TIMEOUT|INVALID|DENIED|CORRUPT|FAULT))";
 
 /// A name, what stands between it and its verdict, and the verdict.
 #[derive(Debug, PartialEq, Eq)]
 struct Row<'a> {
     name: &'a str,
+    /// What stands in front of the verdict; nothing if that is a single blank.
     joint: &'static str,
+    /// How many characters stand in front of the verdict, where a blank does.
+    column: usize,
     kind: Kind<'a>,
 }
 
@@ -59,6 +67,22 @@ enum Kind<'a> {
     Mark,
     /// The part of the name of a status in front of what tells it from others: `FR`.
     Status(&'a str),
+    /// The value of a key.
+    Value(&'a str),
+}
+
+impl<'a> Row<'a> {
+    fn of(name: &'a str, joint: &'static str, kind: Kind<'a>) -> Self {
+        Self { name, joint, column: 0, kind }
+    }
+
+    /// Tells whether the verdict of another row stands in the same place.
+    fn is_like(&self, other: &Row<'_>) -> bool {
+        let blank = |joint: &str| matches!(joint, "" | " ");
+        let below = blank(self.joint) && blank(other.joint) && self.column == other.column;
+        let joined = self.joint == other.joint && !self.joint.is_empty();
+        self.kind == other.kind && (joined || below)
+    }
 }
 
 /// Tells whether a line may be such a row.
@@ -81,37 +105,56 @@ pub(super) fn is_odd(before: &[&str], line: &str, behind: &[&str]) -> bool {
 /// Reads a line as a row that passed and otherwise is like one that failed.
 fn row_like<'a>(row: &Row<'_>, line: &'a str) -> Option<Row<'a>> {
     let rows = texts(line, true).filter_map(passed);
-    rows.into_iter().find(|other| other.joint == row.joint && other.kind == row.kind)
+    rows.into_iter().find(|other| row.is_like(other))
 }
 
 /// Reads a row with a failed verdict.
 fn failed(text: &str) -> Option<Row<'_>> {
-    let text = text.trim();
     if let Some((name, joint)) = marked(text, &BAD_MARKS) {
-        return Some(Row { name, joint, kind: Kind::Mark });
+        return Some(Row::of(name, joint, Kind::Mark));
     }
     if let Some((name, joint, word)) = status(text) {
         let bad = BAD_STATUS.iter().any(|part| word.contains(part));
-        let good = GOOD_STATUS.iter().any(|end| word.ends_with(end));
         let family = word.split('_').next().unwrap_or_default();
-        return (bad && !good).then_some(Row { name, joint, kind: Kind::Status(family) });
+        let row = Row::of(name, joint, Kind::Status(family));
+        return Some(row).filter(|_| bad && !is_good_status(word));
+    }
+    if text.trim_start().starts_with('{') {
+        return json(text, FAILED_VALUES);
     }
     let words = FAILED.split_ascii_whitespace().chain(FAILED_BESIDE.split_ascii_whitespace());
     words.filter_map(|word| verdict(text, word, false)).next()
 }
 
-/// Reads a row whose verdict is a pass, and its last word.
+/// Reads a row whose verdict is a pass.
 fn passed(text: &str) -> Option<Row<'_>> {
-    let text = text.trim();
     if let Some((name, joint)) = marked(text, &GOOD_MARKS) {
-        return Some(Row { name, joint, kind: Kind::Mark });
+        return Some(Row::of(name, joint, Kind::Mark));
     }
     if let Some((name, joint, word)) = status(text) {
-        let good = GOOD_STATUS.iter().any(|end| word.ends_with(end));
         let family = word.split('_').next().unwrap_or_default();
-        return good.then_some(Row { name, joint, kind: Kind::Status(family) });
+        let row = Row::of(name, joint, Kind::Status(family));
+        return Some(row).filter(|_| is_good_status(word));
+    }
+    if text.trim_start().starts_with('{') {
+        return json(text, PASSED_VALUES);
     }
     PASSED.split_ascii_whitespace().filter_map(|word| verdict(text, word, true)).next()
+}
+
+fn is_good_status(word: &str) -> bool {
+    GOOD_STATUS.iter().any(|end| word.ends_with(end))
+}
+
+/// Reads a row of JSON that has one of these values: `{"bist":"rng","res":"fail"}`. Its name is the first
+/// other text.
+fn json<'a>(text: &'a str, values: &str) -> Option<Row<'a>> {
+    let parts: Vec<&str> = text.split('"').collect();
+    let pairs = || parts.windows(3).filter(|part| part[1].trim() == ":");
+    let is_value = |pair: &&[&str]| listed(values, &pair[2].to_ascii_lowercase());
+    let key = pairs().find(is_value)?[0];
+    let name = pairs().find(|pair| pair[0] != key).map_or("", |pair| pair[2]);
+    Some(Row::of(name, ":", Kind::Value(key)))
 }
 
 /// Reads a row with one mark, in front of the name or in the last field.
@@ -149,6 +192,7 @@ fn status(text: &str) -> Option<(&str, &'static str, &str)> {
 fn verdict<'a>(text: &'a str, word: &str, last: bool) -> Option<Row<'a>> {
     let wide = word.chars().all(|c| c > '\u{2e80}');
     let word = word.replace('_', " ");
+    let text = text.trim_end();
     let lower = text.to_lowercase();
     // The places of another length of small letters would not be those of the text.
     if lower.len() != text.len() {
@@ -160,13 +204,14 @@ fn verdict<'a>(text: &'a str, word: &str, last: bool) -> Option<Row<'a>> {
         let whole = wide || next.is_none_or(|c| !c.is_alphanumeric() && c != '_' && c != '-');
         let ends = !last || behind.chars().all(|c| !c.is_alphanumeric());
         let (name, joint) = joint_of(front, wide)?;
-        let row = Row { name, joint, kind: Kind::Word };
+        let column = if matches!(joint, "" | " ") { front.chars().count() } else { 0 };
+        let row = Row { name, joint, column, kind: Kind::Word };
         (whole && ends).then_some(row)
     })
 }
 
-/// Cuts the joint off what stands in front of a verdict. A single blank is one only for scripts without
-/// capitals.
+/// Cuts the joint off what stands in front of a verdict. A single blank is one for scripts without
+/// capitals, and elsewhere none.
 fn joint_of(front: &str, wide: bool) -> Option<(&str, &'static str)> {
     const JOINTS: [(&str, &str); 10] = [
         (":", ":"),
@@ -185,6 +230,7 @@ fn joint_of(front: &str, wide: bool) -> Option<(&str, &'static str)> {
     let joint = match found {
         Some((_, joint)) => joint,
         None if front.len() - cut.len() > usize::from(!wide) => " ",
+        None if front.len() > cut.len() => "",
         None => return None,
     };
     let name = cut.trim_end_matches(['.', ' ', ':', '：', '=', '-', '>', '|', '[', '\t']);
@@ -262,6 +308,9 @@ mod tests {
             "网络: 正常 / 电源: 正常 / 失败: 0",
             "✓ usb / ✗ gauge / ✓ gauge / ✓ haptics",
             "✓ done, ✗ failed, - skipped",
+            "WLAN ok / MQTT ok / Verbindung mit Fehler beendet",
+            "{\"a\":\"x\",\"res\":\"ok\"} / {\"a\":\"y\",\"res\":\"ok\"} / {\"a\":\"z\",\"mode\":\"fail\"}",
+            "{\"a\":\"x\",\"res\":\"ok\"} / {\"a\":\"z\",\"res\":\"fail\"} / {\"a\":\"y\",\"res\":\"ok\"} / {\"a\":\"z\",\"res\":\"ok\"}",
         ] {
             assert_eq!(failed_row(output), None, "{output}");
         }

@@ -344,19 +344,22 @@ fn back_row(text: &str) -> Option<Row<'_>> {
         };
         let verdict = verdict(word.raw).or_else(stopped).filter(|_| !name.is_empty());
         let Some((passed, tested)) = verdict else { continue };
-        let front = at.checked_sub(1).map_or("", |at| words[at].text.as_str());
-        let denied = front == "not";
+        let (front, raw) =
+            at.checked_sub(1).map_or(("", ""), |at| (&*words[at].text, words[at].raw));
+        // Letters of another script may stand behind it.
+        let denied = text[..start].trim_ascii_end().strip_suffix(raw);
+        let denied = denied.filter(|_| front == "not");
         if matches!(front, "no" | "never" | "without") || found.is_some() {
             return None;
         }
-        let (name, gap) = if denied && at > 1 {
-            let front = text[..start].trim_ascii_end().len() - "not".len();
-            let name = &text[..front];
-            let cut = name.trim_end_matches(|c: char| !c.is_ascii_alphanumeric()).len();
-            (&text[..cut], &text[cut..front])
-        } else {
-            (name, gap)
+        let (name, gap) = match denied {
+            Some(front) if at > 1 => {
+                let name = front.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
+                (name, &front[name.len()..])
+            }
+            _ => (name, gap),
         };
+        let denied = denied.is_some();
         let after = &text[end..];
         let ends = is_nothing(after)
             || is_measured(after)

@@ -183,6 +183,8 @@ fn words_and_numbers_of_logs_are_no_rows() {
         "block ok: 3/10",
         "battery: 3/10",
         "fail over links ok",
+        "not not é..ok",
+        "not NOT éok",
     ] {
         assert_eq!(failed(output), None, "{output}");
     }
