@@ -205,20 +205,8 @@ fn is_failed_in<'a>(letters: &[&str], beside: impl Iterator<Item = &'a &'a str>)
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::candidate_lines::candidate;
-    use super::super::{failed_in_list, may_fail_in_list};
+    use super::super::result_lists::tests::failed;
     use super::*;
-
-    /// Finds the failed row of some output, as the search of a log does.
-    fn failed(output: &str) -> Option<&str> {
-        let lines: Vec<&str> = output.split(" / ").collect();
-        (0..lines.len()).find_map(|at| {
-            failed_in_list(&lines[..at], lines[at], &lines[at + 1..])?;
-            assert!(may_fail_in_list(lines[at]), "{}", lines[at]);
-            assert!(candidate(format!("{}\n", lines[at]).as_bytes()).is_some(), "{}", lines[at]);
-            Some(lines[at])
-        })
-    }
 
     #[test]
     fn a_verdict_that_is_denied_is_a_failure() {

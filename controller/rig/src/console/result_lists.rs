@@ -614,4 +614,4 @@ fn is_final(share: &Share<'_>, behind: &[&str]) -> bool {
 
 #[cfg(test)]
 #[path = "result_lists_tests.rs"]
-mod tests;
+pub(super) mod tests;

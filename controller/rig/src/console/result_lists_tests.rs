@@ -6,7 +6,7 @@ use super::super::candidate_lines::candidate;
 use super::*;
 
 /// Finds the failed row of some output, as the search of a log does.
-fn failed(output: &str) -> Option<&str> {
+pub(in crate::console) fn failed(output: &str) -> Option<&str> {
     let lines: Vec<&str> = output.split(" / ").collect();
     (0..lines.len()).find_map(|at| {
         let behind = failed_in_list(&lines[..at], lines[at], &lines[at + 1..])?;
