@@ -22,8 +22,21 @@ use crate::console::{
 const FEWEST_LETTERS: usize = 4;
 
 /// Words of a verdict on tests, beside those that end in `test`.
-const TESTS: [&str; 9] =
-    ["pass", "passed", "passes", "suite", "verdict", "stress", "soak", "bist", "regression"];
+const TESTS: [&str; 13] = [
+    "pass",
+    "passed",
+    "passes",
+    "suite",
+    "verdict",
+    "stress",
+    "soak",
+    "bist",
+    "burn",
+    "regression",
+    "selfcheck",
+    "diag",
+    "diagnostics",
+];
 
 /// The line in which an awaited text ends.
 pub(super) struct AwaitedLine {

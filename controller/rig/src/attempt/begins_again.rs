@@ -5,7 +5,8 @@
 //! A reset line or an emulator tells of a reset; nothing tells of one that a board on a serial port
 //! makes by itself, or of a jump to the reset handler. What shows such a boot is its text:
 //!
-//! - **A banner of a known boot loader or system.** Behind a report each one counts. Behind a text that
+//! - **A banner of a known boot loader or system.** Behind a report each one counts, but for the first
+//!   greeting of a shell, such as MicroPython's behind what `main.py` has printed. Behind a text that
 //!   a plan waits for, and on another console, the boot may go on: there a banner counts if its stage
 //!   or a later one came in front, or if it is the first of a boot. Where no banner came in front, it
 //!   counts behind an awaited text, unless the line of that text hands over to another program.
@@ -106,7 +107,8 @@ impl BootOutput<'_> {
         banner: FoundBanner,
         front: &mut Option<Vec<FoundBanner>>,
     ) -> io::Result<bool> {
-        if self.end_of == EndOf::Report || banner.stage == BannerStage::First {
+        let greets = banner.stage == BannerStage::Shell;
+        if self.end_of == EndOf::Report && !greets || banner.stage == BannerStage::First {
             return Ok(true);
         }
         let front = match front {
@@ -114,7 +116,7 @@ impl BootOutput<'_> {
             None => front.insert(self.banners_in_front()?),
         };
         if front.is_empty() {
-            return Ok(self.end_of == EndOf::AwaitedText && !self.hands_over()?);
+            return Ok(self.end_of == EndOf::AwaitedText && !greets && !self.hands_over()?);
         }
         Ok(front.iter().any(|other| other.name == banner.name || other.stage > banner.stage))
     }

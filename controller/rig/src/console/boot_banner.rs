@@ -28,6 +28,8 @@ pub(crate) enum BannerStage {
     Loader,
     /// The system that the boot loader starts.
     System,
+    /// The greeting of a shell, which a system prints when a program that it ran at its start has ended.
+    Shell,
 }
 
 /// A banner: whose it is, when it comes, and how a line with it begins.
@@ -59,10 +61,10 @@ const BANNERS: &[Banner] = &[
         BannerStage::System,
         r"Linux version \d+\.\d|Booting Linux on (?:physical CPU|hartid)",
     ),
-    ("nuttx", BannerStage::System, r"NuttShell \(NSH\)"),
+    ("nuttx", BannerStage::Shell, r"NuttShell \(NSH\)"),
     ("rt-thread", BannerStage::System, r"- RT -\s+Thread Operating System"),
     ("contiki", BannerStage::System, r"Starting Contiki"),
-    ("micropython", BannerStage::System, r"(?:MicroPython v?|Adafruit CircuitPython )\d+\.\d"),
+    ("micropython", BannerStage::Shell, r"(?:MicroPython v?|Adafruit CircuitPython )\d+\.\d"),
     ("sel4", BannerStage::System, r"Bootstrapping kernel"),
 ];
 

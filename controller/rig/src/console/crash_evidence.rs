@@ -39,7 +39,7 @@ const PATTERNS: &[&str] = &[
 pub(super) const HINTS: &str = r"(?:watchdog|wdt|iwdg|wwdg) (?:reset|timeout|expired|fired|triggered|bite)|(?:corrupt|overflow|overrun|underflow|smash|(?:hard|bus|usage|mem|memory|memmanage|page|secure|double)[ _]?fault|\bfaulted|segfault|sigsegv|undefinstr|illegal ins|panic|exception|\btrap\b)[^\r\n]*(?:0x|pc)|\b(?:cfsr|hfsr|[bmu]fsr|mmfsr|bfar|mmfar|[ms]tval|excvaddr|exccause|epc1|esr_el[0-9]|far_el[0-9]|elr|e?pc|[er]ip|[ms]epc)\b[ :=(]+(?:0x)?[0-9a-f]{4}|exception number |'main' panicked at |double free|\bdied at |panic!*\s*(?m:$)|abort\(\)[.!]*\s*(?m:$)";
 
 /// Stems of which one stands in each line that looks like a crash.
-const STEMS: &str = r"<crit>|<emerg>|<alert>|<[012]>|\[c\] |crit|emerg|terminating|suspended|powering|dying|exiting|resetting|rebooting|restarting|memory error|hardware error|seriously|infinite|blown|fault|panic|assert|abort|exception|guru|oops|fatal|trap|crash|lockup|deadlock|smash|corrupt|trace|dump|unhandled|uncaught|sig(?:segv|abrt|bus|ill|fpe)|died|\bbug|error_handler|os_error|osrtxerror|unreach|unrecov|nullpointer|mesh error|overflow|underflow|canary|guard|bad pointer|violation|illegal ins|undefined ins|invalid opcode|bus error|(?:divide|division) by|out of (?:memory|heap)|double free|watchdog|wdt|internal error|re(?:set|boot|start)(?:ting|ing)? (?:reason|cause|by|due|because)|runtime error|stack error|pointer deref|(?:unexpected|spurious) int|machine check|halt|killed|fail|\$[ts][0-9a-f]{2}";
+const STEMS: &str = r"<crit>|<emerg>|<alert>|<[012]>|\[c\] |crit|emerg|terminating|suspended|powering|dying|exiting|resetting|rebooting|restarting|memory error|hardware error|seriously|infinite|blown|fault|panic|assert|abort|exception|guru|oops|fatal|trap|crash|lockup|deadlock|smash|corrupt|trace|dump|unhandled|uncaught|sig(?:segv|abrt|bus|ill|fpe)|died|\bbug|error_handler|os_error|osrtxerror|unreach|unrecov|uncorrectable|nullpointer|mesh error|overflow|underflow|canary|guard|bad pointer|violation|illegal ins|undefined ins|invalid opcode|bus error|(?:divide|division) by|out of (?:memory|heap)|double free|watchdog|wdt|internal error|re(?:set|boot|start)(?:ting|ing)? (?:reason|cause|by|due|because)|runtime error|stack error|pointer deref|(?:unexpected|spurious) int|machine check|halt|killed|fail|\$[ts][0-9a-f]{2}";
 
 pub(super) static STEM: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let ascii = syntax::Config::new().unicode(false).utf8(false).case_insensitive(true);
@@ -114,6 +114,14 @@ fn announces(line: &str) -> bool {
 
 fn is_wanted(line: &str) -> bool {
     let words = words(line);
+    // `crashed, rolled back as required`
+    let as_wanted = |pair: &[Word<'_>]| {
+        pair[0].text == "as" && listed("required intended wanted planned", &pair[1].text)
+            || pair[0].text == "on" && pair[1].text == "purpose"
+    };
+    if words.windows(2).any(as_wanted) {
+        return true;
+    }
     // `TypeError: Expected a function`
     let misses = |next: Option<&Word<'_>>| next.is_some_and(|next| listed("a an", &next.text));
     words.iter().enumerate().any(|(at, word)| {

@@ -157,7 +157,9 @@ fn row(text: &str) -> Option<Row<'_>> {
         ("  ", ' '),
     ];
     let closing: &[char] = &['.', '!', '。', '！', ' ', ']', ')', '）', '】', '|', '*', '\t'];
-    let text = text.trim().trim_end_matches(closing);
+    let text = text.trim();
+    let detail = text.rsplit_once(" (").filter(|(_, detail)| detail.ends_with([')', '.']));
+    let text = detail.map_or(text, |(row, _)| row).trim_end_matches(closing);
     let cut = |(joint, kind): (&str, char)| {
         let at = text.rfind(joint)?;
         Some((at, at + joint.len(), kind))
@@ -229,6 +231,10 @@ mod tests {
             ("ram: zgodny / rom: zgodny / adc: niezgodny", "adc: niezgodny"),
             ("RAM: megfelelt / ADC: nem megfelelt / ROM: megfelelt", "ADC: nem megfelelt"),
             ("버튼: 합격 / 센서: 불합격 / 배터리: 합격", "센서: 불합격"),
+            (
+                "Odběr     vyhovuje / Odpor     nevyhovuje (0,4 MOhm) / Displej   vyhovuje",
+                "Odpor     nevyhovuje (0,4 MOhm)",
+            ),
             ("RAM | CONFORME / ADC | NON CONFORME / ROM | CONFORME", "ADC | NON CONFORME"),
             // In capitals.
             ("Sector 10: OK / Sector 11: OK / Sector 12: VERIFY ERROR", "Sector 12: VERIFY ERROR"),

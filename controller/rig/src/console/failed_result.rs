@@ -594,7 +594,12 @@ impl<'a> Report<'a> {
         let service = listed(VERDICTS, self.word(at + 1)) && self.word(at + 2) == "to";
         // `in case of failure: reboot`.
         let supposed = at > 0 && listed("of upon", self.word(at - 1)) && !self.words[at].capital;
-        unreal || none || service || supposed || self.is_excused(at)
+        // `memory test, stops at first failure`.
+        let first = at > 1
+            && self.word(at - 1) == "first"
+            && listed("at on after until", self.word(at - 2))
+            && !self.words[at].capital;
+        unreal || none || service || supposed || first || self.is_excused(at)
     }
 
     /// `FAILED (expected)`, `not ok 3 - name # TODO later`, but not `FAILED (skipped=1, errors=1)`.

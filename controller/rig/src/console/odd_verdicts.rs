@@ -19,9 +19,9 @@ const PASSED: &str = "\
     conforme réussi réussie bon succès correct correcte \
     correcto correcta superado superada aprobado aprobada bien éxito \
     aprovado aprovada passou sucesso superato superata riuscito riuscita buono positivo \
-    geslaagd goed godkänd godkänt godkjent godkendt bestått bestået \
+    geslaagd goed goedgekeurd godkänd godkänt godkjent godkendt bestått bestået \
     zaliczony zaliczona poprawny poprawna sprawny sprawna vyhovuje prošel prošla \
-    hyväksytty megfelelt başarılı geçti trecut reușit \
+    hyväksytty megfelelt başarılı başarili basarili geçti trecut reușit \
     норма исправен исправна исправно пройден пройдена пройдено успешно годен успех справний справно \
     επιτυχία επιτυχια 通过 通過 正常 合格 成功 良好 良 정상 합격 통과 성공";
 
@@ -201,7 +201,8 @@ fn verdict<'a>(text: &'a str, word: &str, last: bool) -> Option<Row<'a>> {
     lower.match_indices(&*word).find_map(|(at, word)| {
         let (front, behind) = (text.get(..at)?, text.get(at + word.len()..)?);
         let next = behind.chars().next();
-        let whole = wide || next.is_none_or(|c| !c.is_alphanumeric() && c != '_' && c != '-');
+        // `異常なし` takes it back.
+        let whole = next.is_none_or(|c| !c.is_alphanumeric() && c != '_' && c != '-');
         let ends = !last || behind.chars().all(|c| !c.is_alphanumeric());
         let (name, joint) = joint_of(front, wide)?;
         let column = if matches!(joint, "" | " ") { front.chars().count() } else { 0 };
@@ -275,6 +276,10 @@ mod tests {
                 "f_open -> FR_OK / f_write 512 -> FR_DISK_ERR, bw=12 / f_close -> FR_OK",
                 "f_write 512 -> FR_DISK_ERR, bw=12",
             ),
+            (
+                "Sensor 1 : BASARILI 24.1C / Nem : BASARISIZ (yanit yok) / Role 1 : BASARILI / Role 2 : BASARILI",
+                "Nem : BASARISIZ (yanit yok)",
+            ),
             ("init: HAL_OK / dma: HAL_TIMEOUT / stop: HAL_OK", "dma: HAL_TIMEOUT"),
         ] {
             assert_eq!(failed_row(output), Some(row), "{output}");
@@ -292,6 +297,7 @@ mod tests {
             "a: HAL_OK / b: HAL_OK / c: ESP_ERR_TIMEOUT (263)",
             "WLAN: ok / MQTT: ok / 3 Fehler im Speicher, 12 Einträge",
             "WLAN: ok / MQTT: ok / Fehler: 0",
+            "電源: 正常 / モータ: 正常 / 自己診断: 異常なし",
             "WLAN: ok / MQTT: ok / letzter Fehler: Fehler 12",
             "网络: 正常 / 电源: 正常 / 失败: 0",
             "✓ usb / ✗ gauge / ✓ gauge / ✓ haptics",

@@ -37,7 +37,7 @@ const CRASH: &str = "\
     exception exceptions guru oops fatal trap trapped traps crash crashed crashing crashes \
     lockup deadlock deadlocked smashing smashed corrupt corrupted corruption backtrace \
     traceback stacktrace coredump unhandled uncaught sigsegv sigabrt sigbus sigill sigfpe \
-    sigtrap sigrtred sigrtmem sigpvfn sigcppl sigstak sigoutofheap died bugcheck corruption stackoverflow error_handler os_error osrtxerrornotify unreachable unrecoverable nullpointerexception hardfaulthandler";
+    sigtrap sigrtred sigrtmem sigpvfn sigcppl sigstak sigoutofheap died bugcheck corruption stackoverflow error_handler os_error osrtxerrornotify unreachable unrecoverable uncorrectable nullpointerexception hardfaulthandler";
 
 /// Crash words that tell of an event, wherever they stand: `the worker for packet 12 has crashed`.
 const EVENTS: &str = "\

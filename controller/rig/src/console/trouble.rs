@@ -26,7 +26,7 @@ const RESULTS: &str = "ok okay pass passed passes xfail skip skipped todo";
 /// Words of a log that tries again, or goes on in another way.
 const GOES_ON: &str = "\
     retry retries retrying again reconnect reconnecting default defaults ignored ignoring \
-    skipping continuing handled corrected dropped dropping formatting fixing";
+    skipping continuing handled corrected dropped dropping formatting fixing injected simulated";
 
 /// Words behind one of trouble that name a part of the system, or a measure of it.
 const THINGS: &str = "\

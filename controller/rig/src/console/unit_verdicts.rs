@@ -23,12 +23,20 @@ const PATTERNS: &[&str] = &[
     r"(?i-u)^\*{2,} ?(?:defective|faulty|rejected) (?:unit|board|device|module|part|dut|uut) ?\*{2,}$",
     r"(?i-u)^(?:unit|board|module|dut|uut)(?: [\w#-]+)?(?: is|:) (?:defective|faulty|rejected)[.!]*$",
     // In order and not in order, in German
-    r"^[^:]{1,40}(?: +| ?(?:[:|]|=>|->|\.{2,}) ?)(?:[nN]\. ?[iI]\. ?O\.?|NIO)(?: ?[(\[].*)?[.!]*$",
+    r"^[^:]{1,80}(?: +| ?(?:[:|]|=>|->|\.{2,}) ?)(?:[nN]\. ?[iI]\. ?O\.?|NIO)(?: ?[(\[].*)?[.!]*$",
     r"^\W*(?:[nN]\. ?[iI]\. ?O\.?|NIO)\W*$",
     // Memory
     r"^(?:[\w./+-]+ ){1,3}BAD (?:at|AT|@) ?(?:0x)?[0-9A-Fa-f]{3,}\b",
     r"(?i-u)\btest ?: mismatch at (?:0x)?[0-9a-f]+\b.*\b(?:read|got|expected|wrote)\b",
+    r"\b(?:[AD]|DQ|bit|line|pin|data|addr\w*) ?\d+ (?:is |are )?(?i-u:stuck (?:at|low|high))\b",
+    r"(?i-u)\b0*[1-9]\d* (?:bytes?|words?|bits?|samples?|blocks?|pixels?) differ(?:s|ed|ent)?\b",
+    r"(?i-u)\b(?:digest|hash|checksum|crc\d*|signature|sha-?\d+|md5) (?:does not|do not|did not|doesn't|don't) match[.!]*$",
+    // What stands behind an arrow, and beside a limit
+    r"(?i-u)<[-=]+ *(?:mismatch|error|wrong|fail(?:ed|ure)?|bad|bug)\b[.!]*$",
+    r"\d.* EXCEEDED[.!]*$",
+    r"(?i-u)[,;:] (?:self[ -]?)?tests? (?:was |were )?aborted[.!]*$",
     // Repetitions
+    r"(?i-u)\bgood[ =:]+\d+[,;/ ]+bad[ =:]+0*[1-9]\d*\b",
     r"(?i-u)^(?:[\w-]+(?: [\w-]+)?: ?)?\d+ (?:cycles|iterations|loops|rounds|runs|transfers|transactions|tests|units|boards)[,;] ?\d+ (?:good|ok|passed)[,;] ?0*[1-9]\d* bad[.!]*$",
     r"(?i-u)^(?:[\w-]+ )?(?:soak|stress|burn-?in|\w*test): ?\d+ (?:good|ok|passed)[,;] ?0*[1-9]\d* bad[.!]*$",
     r"(?i-u)^(?:soak|stress|burn-?in|endurance|ag(?:e)?ing)(?:[ _-]?test)?(?: (?:end|ended|done|finished|complete|completed|result|summary))?: ?(?:errors?|failures|mismatches) ?[=:] ?0*[1-9]\d*[.!]*$",
@@ -39,8 +47,7 @@ const PATTERNS: &[&str] = &[
 ];
 
 /// Text of which one stands in each such line, unless a word of results does.
-pub(super) const HINTS: &str =
-    r"\bn\. ?i\. ?o\b|\bnio\b|defective|faulty|rejected|\ball_(?:tests_)?(?:ok|good)|[0-9] bad\b";
+pub(super) const HINTS: &str = r"\bstuck (?:at|low|high)|[0-9] (?:byte|word|bit|sample|block|pixel)s? differ|not match|n't match|<[-=]+ *(?:bad|bug)|EXCEEDED|\bgood[ =:]+[0-9]|\bn\. ?i\. ?o\b|\bnio\b|defective|faulty|rejected|\ball_(?:tests_)?(?:ok|good)|[0-9] bad\b";
 
 pub(super) static VERDICTS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let ascii = syntax::Config::new().unicode(false).utf8(false);
@@ -93,6 +100,14 @@ mod tests {
             "adc: did not pass",
             "adc ..... did not pass.",
             "UNIT 0042 FAILED PRODUCTION TEST",
+            "04 Bremsrelais ................ zieht nicht an   n.i.O.",
+            "Data bus walk ................. D13 stuck at 0",
+            "round 3: erase ok, compare: 2 bytes differ at 0x0001F0A0 (wrote 5A read 7A)",
+            "dl: digest does not match!",
+            "pop expect 3 got 7  <-- MISMATCH",
+            "144.00     45.3           43.5   -1.8   EXCEEDED",
+            "accel: read failed, device not responding, test aborted",
+            "tally: run 8, good 6, bad 2",
             "SN 17/0042 FAILED FINAL INSPECTION!",
             "board #42 failed the production test",
             "*** DEFECTIVE UNIT ***",
