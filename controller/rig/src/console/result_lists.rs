@@ -459,7 +459,7 @@ fn table_head(text: &str) -> Option<TableHead> {
     let all_count = columns.iter().all(is_count);
     let only_counts = all_count.then_some(columns.len());
     let passed = !of(PASSES).is_empty() || !of(GOOD).is_empty();
-    let known = columns.iter().skip(usize::from(named)).all(|column| is_count(&column));
+    let known = columns.iter().skip(usize::from(named)).all(is_count);
     let (wholes, skipped) = (of(WHOLE), of(SKIPPED));
     let summed = passed && known && of(WARNINGS).is_empty();
     let whole = wholes.first().copied().filter(|_| summed && wholes.len() == 1);
