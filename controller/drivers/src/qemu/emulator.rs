@@ -743,7 +743,9 @@ impl Running {
         if self.halted {
             self.runs_on();
         }
-        self.go_on().await
+        self.go_on().await?;
+        self.turns();
+        Ok(())
     }
 
     /// Takes in what the monitor said before it closed.

@@ -116,7 +116,7 @@ impl Running {
     /// Begins a part of the sum of lost time, of which no more is lost than passes.
     ///
     /// While the machine is let run on, both its threads wait and the monitor says that it stands.
-    fn turns(&mut self) {
+    pub(super) fn turns(&mut self) {
         self.look();
         self.lost.turn(Instant::now(), self.counted());
     }

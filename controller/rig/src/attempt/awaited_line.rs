@@ -118,6 +118,14 @@ impl AwaitedLine {
         (letters >= FEWEST_LETTERS).then(|| text.to_vec())
     }
 
+    /// Tells whether a part that the pattern spells out within what it `matched` tells of tests.
+    pub(super) fn spells_tests(&self, spelled: &[Range<u64>], matched: &Range<u64>) -> bool {
+        let here =
+            spelled.iter().filter(|part| matched.start <= part.start && part.end <= matched.end);
+        here.filter_map(|part| self.index(part))
+            .any(|part| tells_of_tests(&readable(&self.bytes[part])))
+    }
+
     /// Returns the line and the first part that the pattern spells out in it and that proves nothing
     /// there, with the reason. The pattern `matched` the range of the log.
     pub(super) fn doubtful_text(
@@ -141,7 +149,7 @@ impl AwaitedLine {
 }
 
 /// Tells whether an awaited text tells of tests: `ALL TESTS PASSED`, `memtest done`.
-pub(super) fn tells_of_tests(text: &str) -> bool {
+fn tells_of_tests(text: &str) -> bool {
     let word = |word: &str| {
         let small = word.to_ascii_lowercase();
         TESTS.contains(&&*small) || names_test(small.strip_suffix('s').unwrap_or(&small))

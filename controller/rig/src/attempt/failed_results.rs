@@ -6,7 +6,8 @@
 //!
 //! Evidence of a crash counts from the first line of a report on. In front of it firmware prints
 //! what it kept of an earlier crash, so that only phrases of an end count. On a console beside that of the
-//! report the time of that line decides, as far as the host can tell what came first.
+//! report the time of that line decides, as far as the host can tell what came first. In front of an awaited
+//! text that is a verdict on tests, all evidence counts: nothing tells where the tests begin.
 //!
 //! A text that the plan expects is a failure that the user knows of only as far as the pattern
 //! spells it out: `passed` says nothing of the `1 failed` on the same line, and neither does `.*`.
@@ -46,7 +47,7 @@ pub(super) struct KnownLines<'a> {
     pub(super) excused: &'a [Range<u64>],
     /// Lines that are harmless.
     pub(super) allowed: &'a PatternSet,
-    /// Where evidence of a crash begins to count; nowhere if there is no report.
+    /// Where evidence of a crash begins to count; nowhere without tests.
     pub(super) crash_from: Option<u64>,
 }
 

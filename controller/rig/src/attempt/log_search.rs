@@ -15,7 +15,7 @@ use jig_model::pattern::Pattern;
 use tokio::task::spawn_blocking;
 
 use super::after_end::{captured_at, captured_behind, cut_headline, is_doubtful, suspicious_line};
-use super::awaited_line::{AwaitedLine, distinct_pattern, tells_of_tests};
+use super::awaited_line::{AwaitedLine, distinct_pattern};
 use super::begins_again::{BootOutput, EndOf};
 use super::begun_runs::{self, begun_run};
 use super::drain::{complete_line, shows_line};
@@ -26,7 +26,7 @@ use super::failed_results::{
 use super::result_like::result_like;
 use super::unaccounted::UnaccountedSearch;
 use crate::console::{
-    AwaitedDoubt, FaultReasons, LogError, PatternSet, is_suspicious, prepare_search, readable,
+    AwaitedDoubt, FaultReasons, LogError, PatternSet, is_suspicious, prepare_search,
 };
 use crate::judge::{BootSign, ByteRange, DoubtfulText, Observation, OutputBehind};
 use crate::results::ReadLines;
@@ -302,9 +302,7 @@ impl LogSearch {
     fn ends_tests(&self) -> Result<bool, AttemptError> {
         let Some(LastText { file, line, spelled }) = self.last_text()? else { return Ok(false) };
         let matched = self.matched.as_ref().filter(|text| text.file == *file);
-        let matched = matched.map(|text| text.start..text.end);
-        let text = matched.and_then(|matched| line.spelled_text(&spelled, &matched));
-        Ok(text.is_some_and(|text| tells_of_tests(&readable(&text))))
+        Ok(matched.is_some_and(|text| line.spells_tests(&spelled, &(text.start..text.end))))
     }
 
     /// Reads the line of the text that ends the plan.

@@ -28,7 +28,7 @@ pub(crate) enum BannerStage {
     Loader,
     /// The system that the boot loader starts.
     System,
-    /// The greeting of a shell, which a system prints when a program that it ran at its start has ended.
+    /// The greeting of a shell that a system begins when the program that it runs at its start has ended.
     Shell,
 }
 
@@ -61,7 +61,7 @@ const BANNERS: &[Banner] = &[
         BannerStage::System,
         r"Linux version \d+\.\d|Booting Linux on (?:physical CPU|hartid)",
     ),
-    ("nuttx", BannerStage::Shell, r"NuttShell \(NSH\)"),
+    ("nuttx", BannerStage::System, r"NuttShell \(NSH\)"),
     ("rt-thread", BannerStage::System, r"- RT -\s+Thread Operating System"),
     ("contiki", BannerStage::System, r"Starting Contiki"),
     ("micropython", BannerStage::Shell, r"(?:MicroPython v?|Adafruit CircuitPython )\d+\.\d"),

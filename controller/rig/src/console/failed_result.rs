@@ -93,6 +93,9 @@ const FIRST_SUBJECTS: &str = "verification verify validation post diagnostics ca
 const DETAILS: &str = "\
     at with rc err error errno code line status ret retval reason result due because after in on";
 
+/// Words of an end that has come: `test run stopped at first failure`.
+const ENDED: &str = "stopped halted ended terminated aborted failed";
+
 /// Words behind a verdict that point to its details: `FAIL; see log`.
 const POINTERS: &str = "see check read look log logs details detail refer cf";
 
@@ -598,7 +601,8 @@ impl<'a> Report<'a> {
         let first = at > 1
             && self.word(at - 1) == "first"
             && listed("at on after until", self.word(at - 2))
-            && !self.words[at].capital;
+            && !self.words[at].capital
+            && !self.words[..at].iter().any(|word| listed(ENDED, &word.text));
         unreal || none || service || supposed || first || self.is_excused(at)
     }
 

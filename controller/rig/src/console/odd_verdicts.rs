@@ -9,8 +9,14 @@
 //! `[2] Flash ...... 失败 (地址 0x12000)`. Behind a single blank, the verdicts have to stand below each
 //! other. A row that passes later under the same name was tried again.
 
+use std::sync::LazyLock;
+
+use regex_automata::meta::Regex;
+
 use super::foreign_verdict::FAILED;
 use super::log_prefix::texts;
+use super::result_rows::goes_on;
+use super::scan::searched_once;
 use super::words::listed;
 
 /// Verdicts of a pass in small letters.
@@ -26,20 +32,31 @@ const PASSED: &str = "\
     επιτυχία επιτυχια 通过 通過 正常 合格 成功 良好 良 정상 합격 통과 성공";
 
 /// Failed verdicts that need a list, beside those that stand alone.
-const FAILED_BESIDE: &str =
-    "fehler mangelhaft ausgefallen schlecht erreur ko mal nio n.i.o. n.i.o bad";
+const FAILED_BESIDE: &str = "fehler mangelhaft ausgefallen schlecht erreur ko nio n.i.o. n.i.o bad";
 
 /// Marks of a pass and of a failure.
 const GOOD_MARKS: [char; 6] = ['✅', '✔', '✓', '☑', '🟢', '👍'];
 const BAD_MARKS: [char; 7] = ['❌', '✗', '✘', '✖', '☒', '🔴', '👎'];
 
-/// How names of a status that is good end, and parts of those that are bad.
-const GOOD_STATUS: [&str; 4] = ["_OK", "_SUCCESS", "_NO_ERROR", "_NONE"];
+/// How names of a status that is good end, and how parts of those that are bad begin.
+const GOOD_STATUS: [&str; 5] = ["_OK", "_SUCCESS", "_NO_ERROR", "_ERROR_NONE", "_ERR_NONE"];
 const BAD_STATUS: [&str; 7] = ["ERR", "FAIL", "TIMEOUT", "INVALID", "DENIED", "CORRUPT", "FAULT"];
 
 /// Values in JSON.
 const PASSED_VALUES: &str = "pass passed ok success";
 const FAILED_VALUES: &str = "fail failed failure error nok ng";
+
+static PASSED_VERDICTS: LazyLock<Option<Regex>> = LazyLock::new(|| any_of(PASSED));
+static FAILED_VERDICTS: LazyLock<Option<Regex>> =
+    LazyLock::new(|| any_of(&format!("{FAILED} {FAILED_BESIDE}")));
+
+/// Searches for words of a list; the longest of those that begin alike counts.
+fn any_of(list: &str) -> Option<Regex> {
+    let words = list.split_ascii_whitespace().map(|word| word.replace('_', " "));
+    let mut words: Vec<String> = words.map(|word| regex::escape(&word)).collect();
+    words.sort_by_key(|word| std::cmp::Reverse(word.len()));
+    Regex::builder().configure(searched_once()).build(&words.join("|")).ok()
+}
 
 /// So many rows beside it tell that this is a list of results.
 const ALIKE: usize = 2;
@@ -48,7 +65,7 @@ const NAME: usize = 80;
 
 /// Text of which one stands in each such line, unless that of another rule does: the beginnings of marks,
 /// and names of a status.
-pub(super) const HINTS: &str = r"\xe2\x9d\x8c|\xe2\x9c[\x96-\x98]|\xe2\x98\x92|\xf0\x9f\x94\xb4|\xf0\x9f\x91\x8e|fehler|mangelhaft|\x22(?:ok|ng|nok)\x22|ausgefallen|schlecht|(?-i:[>:=.] ?[A-Z][A-Z0-9]*_[A-Z_]*(?:ERR|FAIL|TIMEOUT|INVALID|DENIED|CORRUPT|FAULT))";
+pub(super) const HINTS: &str = r"\xe2\x9d\x8c|\xe2\x9c[\x96-\x98]|\xe2\x98\x92|\xf0\x9f\x94\xb4|\xf0\x9f\x91\x8e|fehler|mangelhaft|\x22(?:ok|ng|nok)\x22|ausgefallen|schlecht|(?-i:[>:=.] *[A-Z][A-Z0-9]*_[A-Z_]*(?:ERR|FAIL|TIMEOUT|INVALID|DENIED|CORRUPT|FAULT))";
 
 /// A name, what stands between it and its verdict, and the verdict.
 #[derive(Debug, PartialEq, Eq)]
@@ -92,6 +109,9 @@ pub(super) fn may_be_odd(line: &str) -> bool {
 
 /// Tells whether a line is such a row.
 pub(super) fn is_odd(before: &[&str], line: &str, behind: &[&str]) -> bool {
+    if goes_on(line) {
+        return false;
+    }
     texts(line, true).filter_map(failed).any(|row| {
         let later = behind.iter().filter_map(|line| row_like(&row, line));
         if later.into_iter().any(|other| other.name == row.name) {
@@ -114,7 +134,8 @@ fn failed(text: &str) -> Option<Row<'_>> {
         return Some(Row::of(name, joint, Kind::Mark));
     }
     if let Some((name, joint, word)) = status(text) {
-        let bad = BAD_STATUS.iter().any(|part| word.contains(part));
+        let bad = |part: &str| BAD_STATUS.iter().any(|bad| part.starts_with(bad));
+        let bad = word.split('_').any(bad);
         let family = word.split('_').next().unwrap_or_default();
         let row = Row::of(name, joint, Kind::Status(family));
         return Some(row).filter(|_| bad && !is_good_status(word));
@@ -122,8 +143,7 @@ fn failed(text: &str) -> Option<Row<'_>> {
     if text.trim_start().starts_with('{') {
         return json(text, FAILED_VALUES);
     }
-    let words = FAILED.split_ascii_whitespace().chain(FAILED_BESIDE.split_ascii_whitespace());
-    words.filter_map(|word| verdict(text, word, false)).next()
+    verdict(text, &FAILED_VERDICTS, false)
 }
 
 /// Reads a row whose verdict is a pass.
@@ -139,7 +159,7 @@ fn passed(text: &str) -> Option<Row<'_>> {
     if text.trim_start().starts_with('{') {
         return json(text, PASSED_VALUES);
     }
-    PASSED.split_ascii_whitespace().filter_map(|word| verdict(text, word, true)).next()
+    verdict(text, &PASSED_VERDICTS, true)
 }
 
 fn is_good_status(word: &str) -> bool {
@@ -188,26 +208,30 @@ fn status(text: &str) -> Option<(&str, &'static str, &str)> {
     })
 }
 
-/// Finds a verdict behind a joint; that of a pass ends its line.
-fn verdict<'a>(text: &'a str, word: &str, last: bool) -> Option<Row<'a>> {
-    let wide = word.chars().all(|c| c > '\u{2e80}');
-    let word = word.replace('_', " ");
+/// Finds the first verdict of some that stands behind a joint; that of a pass ends its line, and no number
+/// stands behind one of a failure: `CAN: Fehler 0` counts.
+fn verdict<'a>(text: &'a str, verdicts: &Option<Regex>, last: bool) -> Option<Row<'a>> {
     let text = text.trim_end();
     let lower = text.to_lowercase();
     // The places of another length of small letters would not be those of the text.
     if lower.len() != text.len() {
         return None;
     }
-    lower.match_indices(&*word).find_map(|(at, word)| {
-        let (front, behind) = (text.get(..at)?, text.get(at + word.len()..)?);
+    verdicts.as_ref()?.find_iter(&lower).find_map(|found| {
+        let (front, behind) = (text.get(..found.start())?, text.get(found.end()..)?);
         let next = behind.chars().next();
         // `異常なし` takes it back.
         let whole = next.is_none_or(|c| !c.is_alphanumeric() && c != '_' && c != '-');
-        let ends = !last || behind.chars().all(|c| !c.is_alphanumeric());
+        let ends = behind.chars().all(|c| !c.is_alphanumeric());
+        let counts =
+            behind.trim_start_matches([' ', ':', '=']).starts_with(|c: char| c.is_numeric());
+        if !whole || last && !ends || counts {
+            return None;
+        }
+        let wide = lower[found.range()].chars().all(|c| c > '\u{2e80}');
         let (name, joint) = joint_of(front, wide)?;
         let column = if matches!(joint, "" | " ") { front.chars().count() } else { 0 };
-        let row = Row { name, joint, column, kind: Kind::Word };
-        (whole && ends).then_some(row)
+        Some(Row { name, joint, column, kind: Kind::Word })
     })
 }
 
@@ -246,6 +270,7 @@ fn joint_of(front: &str, wide: bool) -> Option<(&str, &'static str)> {
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::candidate_lines::candidate;
     use super::super::result_lists::tests::failed as failed_row;
     use super::*;
 
@@ -297,6 +322,10 @@ mod tests {
             "a: HAL_OK / b: HAL_OK / c: ESP_ERR_TIMEOUT (263)",
             "WLAN: ok / MQTT: ok / 3 Fehler im Speicher, 12 Einträge",
             "WLAN: ok / MQTT: ok / Fehler: 0",
+            "WLAN: ok / MQTT: ok / CAN: Fehler 0",
+            "flash: ok / uart: ok / blocks: bad 0, spare 20",
+            "flow: UART_NO_ERROR / clock: UART_OK / sclk: UART_SCLK_DEFAULT / irq: UART_INTERRUPT",
+            "✅ WiFi / ✅ MQTT / ❌ No SD card, using default",
             "電源: 正常 / モータ: 正常 / 自己診断: 異常なし",
             "WLAN: ok / MQTT: ok / letzter Fehler: Fehler 12",
             "网络: 正常 / 电源: 正常 / 失败: 0",
@@ -317,7 +346,8 @@ mod tests {
             assert!(failed(&format!("x: {word}")).is_none(), "{word}");
         }
         for word in FAILED_BESIDE.split_ascii_whitespace() {
-            assert!(failed(&format!("x: {word}, y")).is_some(), "{word}");
+            let line = format!("x: {word}, y");
+            assert!(failed(&line).is_some() && candidate(line.as_bytes()).is_some(), "{word}");
         }
     }
 

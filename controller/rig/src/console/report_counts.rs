@@ -72,9 +72,9 @@ impl Report<'_> {
             }
             let Some((count, index)) = self.count(at) else { return false };
             // `4 error relay    passed` names something, and `error (256)` is a code.
-            let names = at == 1 && index == 0 && error && !label.ends_with('s');
-            let coded = error && !label.ends_with('s') && word.after == " (";
-            if count == 0 || names && self.has_pass() || coded {
+            let name = at == 1 && index == 0 && label == "error" && word.after == " ";
+            let coded = label == "error" && index > at && word.after == " (";
+            if count == 0 || name && self.has_uncounted_pass() || coded {
                 return false;
             }
             let tries = self.words.iter().any(|word| listed(RETRIES, &word.text));
@@ -107,8 +107,10 @@ impl Report<'_> {
         at == 1 && self.word(0) == "total" || self.words.iter().enumerate().any(rounds)
     }
 
-    fn has_pass(&self) -> bool {
-        self.words.iter().any(|word| listed(PASSES, &word.text))
+    fn has_uncounted_pass(&self) -> bool {
+        let count = |at: usize| self.words.get(at).is_some_and(|word| number(word).is_some());
+        (1..self.words.len())
+            .any(|at| listed(PASSES, self.word(at)) && !count(at - 1) && !count(at + 1))
     }
 
     /// `3 ok, 1 failed`, `total 5 failed 1`.

@@ -462,7 +462,9 @@ fn table_head(text: &str) -> Option<TableHead> {
     let known = columns.iter().skip(usize::from(named)).all(is_count);
     let (wholes, skipped) = (of(WHOLE), of(SKIPPED));
     let summed = passed && known && of(WARNINGS).is_empty();
-    let whole = wholes.first().copied().filter(|_| summed && wholes.len() == 1);
+    // `run pass fail`: it is the number of the run.
+    let numbered = columns.first().is_some_and(|first| listed("run test", first));
+    let whole = wholes.first().copied().filter(|_| summed && wholes.len() == 1 && !numbered);
     let head = TableHead { separator, counts, failures, named, only_counts, whole, skipped };
     (counted && (named || all_count) && !head.failures.is_empty()).then_some(head)
 }

@@ -161,6 +161,7 @@ fn words_and_numbers_of_logs_are_no_rows() {
         "total pass fail / 12 12 0",
         "module run pass fail skip / a 12 12 0 0 / b 10 8 0 2 / c 8 8 0 2",
         "module total run pass fail / a 12 10 10 0",
+        "run pass fail / 1 100 0 / 200 100 0",
         "module total pass fail warn / a 12 10 0 2",
         "module total pass fail blocked / a 12 10 0 2",
         "module errors tests ok / a 0 12 12",

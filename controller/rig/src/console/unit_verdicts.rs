@@ -29,14 +29,14 @@ const PATTERNS: &[&str] = &[
     r"^(?:[\w./+-]+ ){1,3}BAD (?:at|AT|@) ?(?:0x)?[0-9A-Fa-f]{3,}\b",
     r"(?i-u)\btest ?: mismatch at (?:0x)?[0-9a-f]+\b.*\b(?:read|got|expected|wrote)\b",
     r"\b(?:[AD]|DQ|bit|line|pin|data|addr\w*) ?\d+ (?:is |are )?(?i-u:stuck (?:at|low|high))\b",
-    r"(?i-u)\b0*[1-9]\d* (?:bytes?|words?|bits?|samples?|blocks?|pixels?) differ(?:s|ed|ent)?\b",
+    r"(?i-u)\b(?:compar|verif|check|read ?back|test)\w*\b.* 0*[1-9]\d* (?:bytes?|words?|bits?|samples?|blocks?|pixels?) differ(?:s|ed)?\b",
     r"(?i-u)\b(?:digest|hash|checksum|crc\d*|signature|sha-?\d+|md5) (?:does not|do not|did not|doesn't|don't) match[.!]*$",
     // What stands behind an arrow, and beside a limit
     r"(?i-u)<[-=]+ *(?:mismatch|error|wrong|fail(?:ed|ure)?|bad|bug)\b[.!]*$",
     r"\d.* EXCEEDED[.!]*$",
     r"(?i-u)[,;:] (?:self[ -]?)?tests? (?:was |were )?aborted[.!]*$",
     // Repetitions
-    r"(?i-u)\bgood[ =:]+\d+[,;/ ]+bad[ =:]+0*[1-9]\d*\b",
+    r"(?i-u)^(?:tally|totals?|results?|summary|tests?)\b.*\bgood[ =:]+\d+[,;/ ]+bad[ =:]+0*[1-9]\d*\b",
     r"(?i-u)^(?:[\w-]+(?: [\w-]+)?: ?)?\d+ (?:cycles|iterations|loops|rounds|runs|transfers|transactions|tests|units|boards)[,;] ?\d+ (?:good|ok|passed)[,;] ?0*[1-9]\d* bad[.!]*$",
     r"(?i-u)^(?:[\w-]+ )?(?:soak|stress|burn-?in|\w*test): ?\d+ (?:good|ok|passed)[,;] ?0*[1-9]\d* bad[.!]*$",
     r"(?i-u)^(?:soak|stress|burn-?in|endurance|ag(?:e)?ing)(?:[ _-]?test)?(?: (?:end|ended|done|finished|complete|completed|result|summary))?: ?(?:errors?|failures|mismatches) ?[=:] ?0*[1-9]\d*[.!]*$",

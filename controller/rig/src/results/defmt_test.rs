@@ -10,6 +10,7 @@ use super::grammar::{FormatSpec, Grammar, NO_SIGNS};
 use super::record::{CaseOutcome, ReportBuilder};
 use super::scan::{leading_number, number};
 use crate::console::lines::{ReportLine, Span};
+use crate::console::log_prefix::without_prefix;
 
 /// Reads the lines of defmt-test.
 #[derive(Debug, Default)]
@@ -30,7 +31,7 @@ struct Running {
 pub(super) const DEFMT_TEST: FormatSpec = FormatSpec {
     format: ResultFormat::DefmtTest,
     family: ResultFormat::DefmtTest,
-    begins: b"(",
+    begins: b"(0123456789",
     holds: &[],
     opens: |line| begun(line.text).is_some(),
     tells_size: |_| true,
@@ -53,17 +54,18 @@ impl Grammar for DefmtTest {
             self.last = begun.number;
             let (name, ignored) = (begun.name.to_owned(), begun.ignored);
             self.running = Some(Running { name, ignored, span: line.span });
-        } else if self.last > 0 && without_place(line.text) == ALL_PASSED {
+        } else if self.last > 0 && message(line.text) == ALL_PASSED {
             self.passed(record);
             record.end();
         } else {
-            return false;
+            // Where the line above was printed, as `defmt-print` tells it.
+            return self.last > 0 && line.text.starts_with("└─ ");
         }
         true
     }
 
     fn closed(&self, line: &ReportLine<'_>) -> bool {
-        self.last > 0 && without_place(line.text) == ALL_PASSED
+        self.last > 0 && message(line.text) == ALL_PASSED
     }
 
     fn begins_more(&self, line: &ReportLine<'_>) -> bool {
@@ -97,7 +99,7 @@ struct Begun<'a> {
 
 /// Reads ``(1/3) running `push`...`` and ``(2/3) ignoring `pop`...``.
 fn begun(text: &str) -> Option<Begun<'_>> {
-    let (numbers, rest) = without_place(text).strip_prefix('(')?.split_once(") ")?;
+    let (numbers, rest) = message(text).strip_prefix('(')?.split_once(") ")?;
     let (first, count) = leading_number(numbers)?;
     let count = number(count.strip_prefix('/')?)?;
     let (ignored, rest) = match rest.strip_prefix("running `") {
@@ -106,6 +108,17 @@ fn begun(text: &str) -> Option<Begun<'_>> {
     };
     let name = rest.strip_suffix("`...").filter(|name| !name.is_empty())?;
     Some(Begun { number: first, count, name, ignored })
+}
+
+/// Returns a message without its place and without a time stamp that is a mere count, which is no log prefix
+/// elsewhere: `7 INFO  (1/3) running ...`.
+fn message(text: &str) -> &str {
+    let counted = || {
+        let (_, rest) = leading_number(text)?;
+        let rest = rest.strip_prefix(' ')?;
+        Some(without_prefix(rest).unwrap_or(rest))
+    };
+    without_place(counted().unwrap_or(text))
 }
 
 /// Cuts off the place in the source, ` (tests/ring.rs:12)`, that stands behind a message.

@@ -485,6 +485,11 @@ pub(super) const TABLE: &[(&str, &str, &str)] = &[
         "defmt-test +push planned=1 end",
     ),
     (
+        "defmt-test, a count as time stamp, and places on lines of their own",
+        "7 (1/2) running `push`...\n└─ fault::tests::__defmt_test_entry @ tests/fault.rs:5\n8 INFO  (2/2) running `pop`...\n9 all tests passed!\n└─ fault::tests::__defmt_test_entry @ tests/fault.rs:5\n",
+        "defmt-test +push +pop planned=2 end",
+    ),
+    (
         "defmt-test, panicked",
         "(1/2) running `push`...\n(2/2) running `pop`...\nERROR panicked at 'left == right'\n",
         "defmt-test +push ?pop planned=2",
