@@ -15,7 +15,8 @@
 //! have to agree. Where these show only that the core may be in a fault, the post-mortem has to find
 //! that it is in one for good. A handler that ends its target while the post-mortem looks leaves it
 //! nothing to find, so the fault is read once more then. Where a read or the post-mortem cannot be carried out, the run is
-//! inconclusive; a debug port that tells nothing of this kind of core leaves the verdict as it is.
+//! inconclusive, or the rig's failure if a health check fails, too; a debug port that tells nothing of
+//! this kind of core leaves the verdict as it is.
 //!
 //! *So is a board that had too little time*, on a busy host. A fault for good is proof in spite of it.
 

@@ -621,6 +621,17 @@ async fn a_failed_health_check_names_its_own_cause() {
         // The rig is to blame, so there is nothing to ask the target.
         assert_eq!(rich.asked(), []);
     }
+    // A core that cannot be read behind a green report may be that of an emulator that stands still.
+    for (looks, verdict) in [
+        (Some(UNREADABLE), (EnvError, Cause::EmulatorStuck)),
+        (Some("HardFault"), (Fail, Cause::CoreFault)),
+        (None, (Pass, Cause::Passed)),
+    ] {
+        let bench = Bench::new(vec![vec![print("fake boot\n"), print(GREEN)]]);
+        let mut rich = Rich { looks: vec![looks], ..Rich::new(bench, Answer::KnowsNothing) };
+        rich.health = Some(Cause::EmulatorStuck);
+        assert_eq!(rich.verdict(&plan(BOOT_AND_WAIT)).await, verdict, "{looks:?}");
+    }
 }
 
 #[tokio::test]
