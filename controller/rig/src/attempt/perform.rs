@@ -321,7 +321,8 @@ async fn make(
         None => examination.explain(board, ports, image, failure.as_ref()).await,
         found => found,
     };
-    let unconfirmed = post_mortem.as_ref().and_then(|found| found.proves) == Some(Cause::Unconfirmed);
+    let unconfirmed =
+        post_mortem.as_ref().and_then(|found| found.proves) == Some(Cause::Unconfirmed);
     if failure.is_none() && unconfirmed {
         // What runs the board may be what has not answered.
         drain::check_health(board, &mut actions.protocols.health).await;

@@ -8,9 +8,9 @@ use regex_automata::util::syntax;
 use super::scan::searched_once;
 use super::{
     crash_evidence, denied_rows, error_codes, failed_result, fallback_boot, fatal_phrases,
-    foreign_verdict, framework_lines, legacy_text, odd_verdicts, readable, required_value,
-    result_lists, result_rows, runner_ends, structured_counts, test_subject, unit_verdicts,
-    verdict_phrases,
+    foreign_verdict, framework_lines, judged_table, legacy_text, measured_limits, odd_verdicts,
+    readable, required_value, result_lists, result_rows, runner_ends, structured_counts,
+    test_subject, unit_verdicts, verdict_phrases,
 };
 
 /// Text without which no line tells of a failed result or of a crash. Text in another form is looked
@@ -28,7 +28,9 @@ pub(super) static CANDIDATE: LazyLock<Option<Regex>> = LazyLock::new(|| {
         error_codes::HINTS,
         fallback_boot::HINTS,
         foreign_verdict::HINTS,
+        judged_table::HINTS,
         legacy_text::HINTS,
+        measured_limits::HINTS,
         odd_verdicts::HINTS,
         required_value::HINTS,
         runner_ends::HINTS,

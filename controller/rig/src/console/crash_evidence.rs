@@ -15,6 +15,7 @@ use regex_automata::meta::Regex;
 use regex_automata::util::syntax;
 
 use super::fatal_phrases::{hints, is_fatal};
+use super::foreign_crash::{self, tells_foreign_crash};
 use super::log_prefix::texts;
 use super::scan::searched_once;
 use super::suspicion::{is_suspicious, words_tell_crash};
@@ -39,14 +40,14 @@ const PATTERNS: &[&str] = &[
 pub(super) const HINTS: &str = r"(?:watchdog|wdt|iwdg|wwdg) (?:reset|timeout|expired|fired|triggered|bite)|(?:corrupt|overflow|overrun|underflow|smash|(?:hard|bus|usage|mem|memory|memmanage|page|secure|double)[ _]?fault|\bfaulted|segfault|sigsegv|undefinstr|illegal ins|panic|exception|\btrap\b)[^\r\n]*(?:0x|pc)|\b(?:cfsr|hfsr|[bmu]fsr|mmfsr|bfar|mmfar|[ms]tval|excvaddr|exccause|epc1|esr_el[0-9]|far_el[0-9]|elr|e?pc|[er]ip|[ms]epc)\b[ :=(]+(?:0x)?[0-9a-f]{4}|exception number |'main' panicked at |double free|\bdied at |panic!*\s*(?m:$)|abort\(\)[.!]*\s*(?m:$)";
 
 /// Stems of which one stands in each line that looks like a crash.
-const STEMS: &str = r"<crit>|<emerg>|<alert>|<[012]>|\[c\] |crit|emerg|terminating|suspended|powering|dying|exiting|resetting|rebooting|restarting|memory error|hardware error|seriously|infinite|blown|fault|panic|assert|abort|exception|guru|oops|fatal|trap|crash|lockup|deadlock|smash|corrupt|trace|dump|unhandled|uncaught|sig(?:segv|abrt|bus|ill|fpe)|died|\bbug|error_handler|os_error|osrtxerror|unreach|unrecov|uncorrectable|nullpointer|mesh error|overflow|underflow|canary|guard|bad pointer|violation|illegal ins|undefined ins|invalid opcode|bus error|(?:divide|division) by|out of (?:memory|heap)|double free|watchdog|wdt|internal error|re(?:set|boot|start)(?:ting|ing)? (?:reason|cause|by|due|because)|runtime error|stack error|pointer deref|(?:unexpected|spurious) int|machine check|halt|killed|fail|\$[ts][0-9a-f]{2}";
+const STEMS: &str = r"<crit>|<emerg>|<alert>|<[012]>|\[c\] |crit|emerg|terminating|suspended|powering|dying|exiting|resetting|rebooting|restarting|memory error|hardware error|seriously|infinite|blown|fault|panic|assert|abort|exception|guru|oops|fatal|trap|crash|lockup|deadlock|smash|corrupt|trace|dump|unhandled|uncaught|sig(?:segv|abrt|bus|ill|fpe)|died|\bbug|error_handler|os_error|osrtxerror|unreach|unrecov|uncorrectable|nullpointer|mesh error|overflow|underflow|canary|guard|bad pointer|violation|illegal ins|undefined ins|invalid opcode|bus error|(?:divide|division) by|out of (?:memory|heap)|double free|watchdog|wdt|internal error|re(?:set|boot|start)(?:ting|ing)? (?:reason|cause|by|due|because)|runtime error|stack error|pointer deref|(?:unexpected|spurious) int|machine check|brown.?out|bit.flip|(?:checksum|crc) (?:error|mismatch)|halt|killed|fail|\$[ts][0-9a-f]{2}";
 
 pub(super) static STEM: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let ascii = syntax::Config::new().unicode(false).utf8(false).case_insensitive(true);
     Regex::builder()
         .configure(searched_once())
         .syntax(ascii)
-        .build(&format!("{STEMS}|{}", hints()))
+        .build(&format!("{STEMS}|{}|{}", hints(), foreign_crash::hints()))
         .ok()
 });
 
@@ -98,7 +99,9 @@ pub(crate) fn alarm_candidate(output: &[u8]) -> Option<usize> {
 
 /// Tells whether a line between the results of a report looks like a crash.
 pub(crate) fn tells_alarm(line: &str) -> bool {
-    (is_fatal(line) || words_tell_crash(line)) && !is_wanted(line) && !announces(line)
+    (is_fatal(line) || tells_foreign_crash(line) || words_tell_crash(line))
+        && !is_wanted(line)
+        && !announces(line)
 }
 
 /// `Running abort on double free...`, `Assertion passed: (2=2) == (2=2)` of AUnit, and what libtest passes on

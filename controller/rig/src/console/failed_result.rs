@@ -18,6 +18,8 @@ use super::fallback_boot::tells_fallback;
 use super::foreign_verdict::is_foreign_verdict;
 use super::framework_lines::is_framework_failure;
 use super::log_prefix::texts;
+use super::measured_limits::misses_limit;
+use super::odd_verdicts::is_odd_in_line;
 use super::required_value::misses_requirement;
 use super::result_rows::is_failed_row;
 use super::runner_ends::ends_runner_badly;
@@ -135,7 +137,7 @@ pub(super) const HINTS: &str = r"fail|not ok|not pass|error|mismatch|wrong|incor
 
 /// Tells whether a readable line says that a test failed.
 pub(crate) fn tells_failure(line: &str) -> bool {
-    if is_log_of_go(line) || texts(line, true).any(lists_none) {
+    if is_log_of_go(line) || texts(line, true).any(|text| lists_none(text) || is_hex_dump(text)) {
         return false;
     }
     if let Some(failures) = texts(line, true).find_map(labelled_failures) {
@@ -152,7 +154,9 @@ pub(crate) fn tells_failure(line: &str) -> bool {
             || ends_runner_badly(report.text)
             || finds_fault(report.text)
             || is_foreign_verdict(report.text)
+            || is_odd_in_line(report.text)
             || misses_requirement(report.text)
+            || misses_limit(report.text)
             || tells_fallback(report.text)
             || counts_only_failures(&report.words, is_whole(text, line))
             || report.counts()
@@ -178,6 +182,27 @@ pub(crate) fn counts_failure(line: &str) -> bool {
 /// Tells whether nothing stands in front of a text in its line.
 fn is_whole(text: &str, line: &str) -> bool {
     text.trim_ascii().len() == line.trim_ascii().len()
+}
+
+/// `00000010  46 41 49 4c 00 01 02 03  |FAIL....|`: a row of a dump of memory.
+pub(super) fn is_hex_dump(text: &str) -> bool {
+    let is_hex = |word: &str| word.bytes().all(|b| b.is_ascii_hexdigit());
+    let Some((front, shown)) = text.trim_ascii().strip_suffix('|').and_then(|t| t.split_once('|'))
+    else {
+        return false;
+    };
+    let mut words = front.split_ascii_whitespace();
+    let address = words.next().unwrap_or_default().trim_end_matches(':');
+    let address = address.strip_prefix("0x").unwrap_or(address);
+    let mut digits = 0;
+    (4..=16).contains(&address.len())
+        && is_hex(address)
+        && words.all(|word| {
+            digits += word.len();
+            matches!(word.len(), 2 | 4 | 8) && is_hex(word)
+        })
+        && digits > 0
+        && shown.chars().count() == digits / 2
 }
 
 /// `    ring_test.go:12: text`: what a test of Go logs. Whether it failed says its result.

@@ -70,6 +70,13 @@ const FATAL: &[&str] = &[
     "Hook: E_OS_SYS_",
     "OS_ERR_STK_OVF",
     "RedzoneHitHook",
+    ") crashed on cpu#",
+    "refcount_t: ",
+    " subsystem failure reason: ",
+    "Init FOC failed",
+    "AllocateTensors() failed",
+    "[Faulted]",
+    ": Prelude.",
 ];
 
 /// What a test may log of an error that it caught: it counts behind the end of a report.
@@ -109,6 +116,8 @@ const LOGGED: &[&str] = &[
     "Didn't find op for builtin opcode",
     "Arena size is too small",
     ": index too large",
+    "ddb> ",
+    "OS_Error(): ",
 ];
 
 /// Tells whether a line has a phrase that no passing test prints.

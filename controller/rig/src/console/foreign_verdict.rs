@@ -10,7 +10,7 @@
 pub(super) const FAILED: &str = "\
     fehlgeschlagen fehlerhaft defekt durchgefallen nicht_bestanden nicht_in_ordnung \
     échoué échouée échec echoue en_échec défaillant défaillante non_conforme erreur \
-    fallido fallida falló fallo reprobado reprobada averiado averiada rechazado rechazada no_superado no_superada \
+    fallido fallida falló fallo no_apto no_apta reprobado reprobada averiado averiada rechazado rechazada no_superado no_superada \
     falhou falha reprovado reprovada não_passou \
     fallito fallita guasto guasta non_superato non_superata \
     mislukt gefaald afgekeurd fout niet_geslaagd \
@@ -34,12 +34,15 @@ const NAME: usize = 80;
 
 /// Text of which one stands in each such line, unless a word of results does: the beginnings of words in
 /// ASCII, and any letter of the scripts.
-pub(super) const HINTS: &str = r"fehlges|fehlerh|defekt|durchgef|nicht |chou|\xc3[\x89\xa9]chec|d\xc3\xa9faill|conforme|erreur|falli|fall\xc3|fallo|reprob|rechaz|superad|falh|reprov|passou|averiad|\bfout\b|guast|superat|mislu|gefaald|afgek|geslaagd|underk\xc3|misslyck|mislyk|fejlet|feilet|best\xc3|niepop|nieud|niezal|b\xc5\x82|\bblad\b|selhal|\xc5\xa1n|chyba|\bep\xc3|hyl\xc3|sikert|hib\xc3|\be(?:s|\xc8\x99)uat|picat|ba(?:s|\xc5\x9f)ar|[\xce-\xd2][\x80-\xbf]|[\xe3-\xed][\x80-\xbf]{2}";
+pub(super) const HINTS: &str = r"fehlges|fehlerh|defekt|durchgef|nicht |chou|\xc3[\x89\xa9]chec|d\xc3\xa9faill|conforme|erreur|falli|fall\xc3|fallo|reprob|rechaz|superad|no apt|falh|reprov|passou|averiad|\bfout\b|guast|superat|mislu|gefaald|afgek|geslaagd|underk\xc3|misslyck|mislyk|fejlet|feilet|best\xc3|niepop|nieud|niezal|b\xc5\x82|\bblad\b|selhal|\xc5\xa1n|chyba|\bep\xc3|hyl\xc3|sikert|hib\xc3|\be(?:s|\xc8\x99)uat|picat|ba(?:s|\xc5\x9f)ar|[\xce-\xd2][\x80-\xbf]|[\xe3-\xed][\x80-\xbf]{2}";
 
 /// Tells whether a text ends with a failed verdict in another language.
 pub(super) fn is_foreign_verdict(text: &str) -> bool {
     let closing: &[char] = &['.', '!', '。', '！', ' ', ']', ')', '）', '】', '|', '*'];
-    let text = text.trim().trim_end_matches(closing);
+    // What stands in brackets behind a verdict is its reason.
+    let detail =
+        text.trim().strip_suffix([')', '）']).and_then(|text| text.rsplit_once(['(', '（']));
+    let text = detail.map_or(text, |(front, _)| front).trim().trim_end_matches(closing);
     let lower = text.to_lowercase();
     FAILED.split_ascii_whitespace().any(|word| {
         let word_text = word.replace('_', " ");

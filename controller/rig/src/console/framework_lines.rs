@@ -55,6 +55,7 @@ const PATTERNS: &[&str] = &[
     // pytest, with its plugins for coverage, for speed and for several processes
     r"^!{4,} (?:[\w.]+\.)?(?:KeyboardInterrupt|Interrupted|Exit)\b.* !{4,}$",
     r"^INTERNALERROR> ",
+    r"^(?:ERROR|FAILED) [\w./-]+\.py(?:::\S+)?(?: - .*)?$",
     r"^\[gw\d+\] node down: ",
     r"^FAIL Required test coverage of ",
     r"^Coverage failure: total of ",

@@ -122,6 +122,32 @@ pub(super) fn is_odd(before: &[&str], line: &str, behind: &[&str]) -> bool {
     })
 }
 
+/// Tells whether a line holds a list of its own with such a row: `ОЗУ - норма, АЦП - отказ`.
+pub(super) fn is_odd_in_line(text: &str) -> bool {
+    let rows = || text.split([',', ';', '，', '、', '；']).map(str::trim);
+    let failed = rows().filter_map(|row| {
+        let text = match row.strip_suffix([')', '）']) {
+            Some(inside) => inside.rsplit_once(['(', '（'])?.0,
+            None => row,
+        };
+        let row = verdict(text, &FAILED_VERDICTS, true)?;
+        (!is_denied(row.name)).then_some(row)
+    });
+    let passed: Vec<Row<'_>> =
+        rows().filter_map(|row| verdict(row, &PASSED_VERDICTS, true)).collect();
+    !goes_on(text)
+        && failed.into_iter().any(|row| passed.iter().any(|other| other.joint == row.joint))
+}
+
+/// `kein Fehler`, `sin fallo`, `без ошибок`
+fn is_denied(name: &str) -> bool {
+    const DENIALS: &str = "\
+        kein keine keinen ohne pas aucun aucune sans sin ningún ninguna sem nenhum nenhuma senza nessun \
+        nessuna geen zonder ingen inga brak bez żaden нет без yok nincs ei 没有 無 无 없음";
+    let last = name.rsplit(' ').next().unwrap_or(name).to_lowercase();
+    listed(DENIALS, &last)
+}
+
 /// Reads a line as a row that passed and otherwise is like one that failed.
 fn row_like<'a>(row: &Row<'_>, line: &'a str) -> Option<Row<'a>> {
     let rows = texts(line, true).filter_map(passed);
@@ -272,6 +298,7 @@ mod tests {
 
     use super::super::candidate_lines::candidate;
     use super::super::result_lists::tests::failed as failed_row;
+    use super::super::tells_failure;
     use super::*;
 
     #[test]
@@ -308,6 +335,29 @@ mod tests {
             ("init: HAL_OK / dma: HAL_TIMEOUT / stop: HAL_OK", "dma: HAL_TIMEOUT"),
         ] {
             assert_eq!(failed_row(output), Some(row), "{output}");
+        }
+    }
+
+    #[test]
+    fn a_list_in_one_line_has_its_own_rows() {
+        for line in [
+            "Самотестирование: ОЗУ - норма, АЦП - отказ, ЦАП - норма",
+            "Autotest : mémoire vive OK, horloge OK, liaison CAN ÉCHEC (délai dépassé)",
+            "Öz sınama: bellek başarılı, GPS modülü başarısız",
+            "自检: 内存 正常、闪存 失败、时钟 正常",
+        ] {
+            assert!(is_odd_in_line(line) && tells_failure(line), "{line}");
+            assert!(candidate(line.as_bytes()).is_some(), "not searched: {line}");
+        }
+        for line in [
+            "Autotest : mémoire OK, horloge OK, aucune erreur",
+            "RAM ok, WLAN ok, Fehler 0",
+            "RAM ok, kein Fehler",
+            "内存 正常, 无 故障",
+            "GPS başarısız, tekrar deneniyor",
+            "RAM ok, WLAN Fehler, retry 2",
+        ] {
+            assert!(!is_odd_in_line(line), "{line}");
         }
     }
 

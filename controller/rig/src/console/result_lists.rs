@@ -10,6 +10,7 @@
 //! comes again: below `Channel 1` and `Channel 2`, `offset` is the name of two things.
 
 use super::denied_rows::{is_denied_row, may_be_denied};
+use super::judged_table::JudgedTable;
 use super::log_prefix::texts;
 use super::odd_verdicts::{is_odd, may_be_odd};
 use super::required_value::{differs_from_line, may_be_second};
@@ -126,7 +127,10 @@ pub(crate) fn may_fail_in_list(line: &str) -> bool {
         || may_be_denied(line)
         || may_be_odd(line)
         || texts(line, true).any(|text| {
-            failed_row(text).is_some() || table_head(text).is_some() || share(text).is_some()
+            failed_row(text).is_some()
+                || table_head(text).is_some()
+                || share(text).is_some()
+                || JudgedTable::of(text).is_some()
         })
 }
 
@@ -146,7 +150,8 @@ pub(crate) fn failed_in_list(before: &[&str], line: &str, behind: &[&str]) -> Op
         if share(text).is_some_and(|share| is_final(&share, behind)) {
             return Some(0);
         }
-        table_head(text).and_then(|head| head.failed_row(behind)).map(|row| row + 1)
+        let counted = table_head(text).and_then(|head| head.failed_row(behind)).map(|row| row + 1);
+        counted.or_else(|| JudgedTable::of(text)?.failed_row(behind))
     })
 }
 
@@ -278,7 +283,7 @@ fn is_capital(word: &str) -> bool {
 
 /// `ring,pass`, `| 2 | flash | fail |`.
 fn field_row(text: &str) -> Option<Row<'_>> {
-    [',', ';', '|', '\t'].into_iter().find_map(|separator| {
+    [',', ';', '|', '\t', '\u{2502}', '\u{2503}', '\u{2551}'].into_iter().find_map(|separator| {
         let fields: Vec<&str> = fields(text, separator)?;
         let mut verdicts = fields.iter().enumerate().filter_map(|(at, f)| Some((at, verdict(f)?)));
         let (at, (passed, tested)) = verdicts.next()?;

@@ -21,6 +21,8 @@ const PATTERNS: &[&str] = &[
     r#""(?:ok|success|pass|succeeded)" ?: ?false.*"(?:test|case|suite|name)\w*" ?:"#,
     r#": ?"(?:self[_-]?)?tests?".*"(?:ok|success|pass|succeeded)" ?: ?false"#,
     r#"^\{ ?"(?:id|no?|num|index|step|tp)" ?: ?"?\w+"? ?, ?"(?:ok|pass)" ?: ?false"#,
+    r#""(?:ok|pass|passed)" ?: ?true.*"(?:ok|pass|passed)" ?: ?false"#,
+    r#""(?:ok|pass|passed)" ?: ?false.*"(?:ok|pass|passed)" ?: ?true"#,
     // Counts
     r"^(?:(?:summary|totals?|results?|tests?|tally)\b:? )?P[=:] ?\d+[ ,;/]+F[=:] ?0*[1-9]",
     r"^(?:(?:summary|totals?|results?|tests?|tally)\b:? )?F[=:] ?0*[1-9]\d*[ ,;/]+P[=:] ?\d+",
@@ -72,7 +74,7 @@ pub(super) static FAILURES: LazyLock<Option<Regex>> = LazyLock::new(|| {
 const VERDICTS: [&str; 5] = ["FAIL", "FAILED", "FAILURE", "NG", "NOK"];
 
 /// Words of a line that is no result: of a log that tries again, or goes on in another way.
-const GOES_ON: [&str; 12] = [
+const GOES_ON: [&str; 14] = [
     "retry",
     "retries",
     "retrying",
@@ -85,6 +87,8 @@ const GOES_ON: [&str; 12] = [
     "fallback",
     "ignored",
     "reconnect",
+    "throttling",
+    "throttled",
 ];
 
 /// Most bytes of a field.

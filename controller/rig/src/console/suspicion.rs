@@ -13,9 +13,11 @@
 //! end, only lines around the stems of these words are.
 //! `suspicion_lines.toml` holds the lines that the words were chosen by.
 
+use super::crash_pairs::{is_beside, is_crash_pair};
 use super::cut_headline::is_torn_headline;
-use super::failed_result::{is_of_none, tells_failure};
+use super::failed_result::{is_hex_dump, is_of_none, tells_failure};
 use super::fatal_phrases::tells_end;
+use super::foreign_crash::tells_foreign_crash;
 use super::log_prefix::without_context;
 use super::structured_counts::labelled_failures;
 use super::supervision::tells_intervention;
@@ -53,66 +55,12 @@ const ENDS: &str = "\
     resetting rebooting restarting terminating terminated exiting dying killed halting halted suspended \
     powering critical";
 
-/// Neighbours that make a line suspicious: a first word, and its second words.
-const PAIRS: &[(&str, &str)] = &[
-    ("mesh", "error"),
-    ("stack", "overflow overflowed underflow dump canary error corrupted"),
-    ("canary", "overwritten damaged corrupted destroyed violated"),
-    ("guard", "overwritten damaged corrupted destroyed violated"),
-    ("bad", "pointer"),
-    ("buffer", "overflow"),
-    ("heap", "overflow"),
-    ("core", "dumped"),
-    ("register", "dump"),
-    ("registers", "dump"),
-    ("crash", "dump"),
-    ("segmentation", "violation"),
-    ("access", "violation"),
-    ("illegal", "instruction"),
-    ("undefined", "instruction"),
-    ("invalid", "opcode"),
-    ("bus", "error"),
-    ("memory", "error"),
-    ("hardware", "error"),
-    ("critical", "error"),
-    ("seriously", "wrong"),
-    ("infinite", "loop"),
-    ("blown", "stack"),
-    ("divide", "by"),
-    ("division", "by"),
-    ("null", "pointer dereference"),
-    ("out", "of"),
-    ("double", "free"),
-    ("watchdog", "timeout expired reset fired triggered bite got"),
-    ("wdt", "reset timeout"),
-    ("internal", "error"),
-    ("reset", "reason cause by due because"),
-    ("resetting", "due because"),
-    ("reboot", "due because"),
-    ("rebooting", "due because"),
-    ("restart", "due because"),
-    ("restarting", "due because"),
-    ("call", "trace stack"),
-    ("runtime", "error"),
-    ("unexpected", "interrupt"),
-    ("spurious", "interrupt"),
-    ("machine", "check"),
-    ("memory", "violation"),
-    ("mpu", "violation"),
-    ("thread", "died"),
-    ("system", "halted"),
-];
-
 /// Neighbours of a crash word that name a part of the machine and no event.
 const THINGS: &str = "\
     vector vectors table tables level levels injection detection detector protection support \
     tolerance tolerant counter counters statistics priority mask test tests testing stack \
     entry entries button line pin input signal class classes path log logs logging reporting \
     tracking reports storage partition delegation threshold thresholds limit limits above below";
-
-/// Words behind a pair that name a part of the machine: `stack overflow detection: active`.
-const PAIR_THINGS: &str =
-    "detection detector protection check checks checking counter counters handler support polling";
 
 /// Electric signals: `CS asserted`, `nRESET asserted by host`.
 const SIGNALS: &str = "\
@@ -121,9 +69,6 @@ const SIGNALS: &str = "\
 
 /// Words that begin a list of what is set up: `Enabling fault handlers: MemManage, BusFault`.
 const SET_UP: &str = "enabling enabled enable installing installed install registering registered";
-
-/// Causes of a reset that no crash has.
-const PLAIN_RESETS: &str = "por pin external poweron power_on";
 
 /// Words between a crash word and its value: `fault count: 0`.
 const MEASURES: &str = "\
@@ -144,7 +89,7 @@ const WANTED: &str = "expected ignored skipped recovered simulated injected supp
 const FAILED: &str = "fail failed failure failures fails testfailed";
 
 /// Words that say that all is well at the start or the end of a line.
-const RESULTS: &str = "\
+pub(super) const RESULTS: &str = "\
     ok okay pass passed passes success successful successfully succeeded done complete \
     completed good healthy clean fine none xfail skip no off n/a nil";
 
@@ -152,7 +97,7 @@ const RESULTS: &str = "\
 const VERDICTS: &str = "ok okay pass passed passes xfail skip";
 
 /// Words that deny the crash word behind them.
-const NEGATIONS: &str = "\
+pub(super) const NEGATIONS: &str = "\
     no not without 0 zero none never non nor cannot can't didn't doesn't won't any";
 
 /// Words in front of a crash word that announce a test or a part of the set-up.
@@ -182,11 +127,14 @@ const EVENT: &str = "\
 
 /// Tells whether a line, colours removed, looks like a crash, an assertion or a failed test.
 pub(crate) fn is_suspicious(line: &str) -> bool {
-    if messages(line).any(|text| heads_error(text) || is_dire_level(text) || is_torn_headline(text))
-    {
+    let dire = |text| heads_error(text) || is_dire_level(text) || is_torn_headline(text);
+    if messages(line).any(dire) || tells_foreign_crash(line) {
         return true;
     }
     let (text, calm) = message(line);
+    if messages(line).any(is_hex_dump) {
+        return false;
+    }
     let words = words(text);
     // It is also printed at each start, for information.
     let image = !calm && text.starts_with("ELF file SHA");
@@ -464,10 +412,7 @@ fn is_calm_level(text: &str) -> bool {
 /// Tells whether the word at an index stands for a crash.
 fn crashes(words: &[Word<'_>], at: usize) -> bool {
     let word = words[at].text.as_str();
-    let next = words.get(at + 1).filter(|next| next.before.len() == next.before.trim().len() + 1);
-    let pair = next.is_some_and(|next| {
-        PAIRS.iter().any(|(first, seconds)| *first == word && listed(seconds, &next.text))
-    });
+    let next = words.get(at + 1).filter(|next| is_beside(next));
     let bug = word == "bug" && words[at].capital && next.is_some();
     let begins = at == 0 || at == 1 && words[0].text == "in";
     let compound = || {
@@ -484,15 +429,8 @@ fn crashes(words: &[Word<'_>], at: usize) -> bool {
         let name = word.rsplit('_').next().is_some_and(|last| listed("abort panic oops", last));
         name && words.get(at + 1).is_some_and(|next| next.text == "called")
     };
-    (pair && !is_harmless_pair(words, at) || bug || listed(CRASH, word) || compound() || called())
+    (is_crash_pair(words, at) || bug || listed(CRASH, word) || compound() || called())
         && !denied(words, at)
-        // `out of reset`, `divide by two`: only some are crashes.
-        && (word != "out" || words.get(at + 2).is_some_and(|w| w.text == "memory"))
-        && (word != "reset"
-            || next.is_none_or(|next| next.text != "by")
-            || words.get(at + 2).is_some_and(|w| listed("watchdog wdt iwdg wwdg", &w.text)))
-        && (!matches!(word, "divide" | "division")
-            || words.get(at + 2).is_some_and(|w| matches!(w.text.as_str(), "zero" | "0")))
 }
 
 /// Tells whether the crash word at an index is taken back.
@@ -624,26 +562,6 @@ fn ends_phrase(words: &[Word<'_>], value: usize) -> bool {
     let Some(next) = words.get(value + 1) else { return true };
     let names = words.get(value + 2).is_some_and(|word| word.before.contains([':', '=']));
     names || !next.before.trim().is_empty()
-}
-
-/// Tells whether the pair of words at an index names a part of the machine, a plain reset, or the halt
-/// at a good end: `All done. System halted.`
-fn is_harmless_pair(words: &[Word<'_>], at: usize) -> bool {
-    let ended = |word: &Word<'_>| word.text == "finished" || listed(RESULTS, &word.text);
-    let denied = |at: usize| at > 0 && listed(NEGATIONS, &words[at - 1].text);
-    if words[at].text == "system" && (0..at).any(|end| ended(&words[end]) && !denied(end)) {
-        return true;
-    }
-    let Some(third) = words.get(at + 2) else { return false };
-    let joined = third.before.trim();
-    let reset = words[at].text == "reset" && matches!(joined, ":" | "=");
-    // `reset due to power-on`, `reset because of a request`.
-    let due = listed("due because", &words[at + 1].text) && listed("to of", &third.text);
-    let (reset, cause) = if due { (true, at + 3) } else { (reset, at + 2) };
-    let word = |at: usize| words.get(at).map_or("", |word| word.text.as_str());
-    joined.is_empty() && listed(PAIR_THINGS, &third.text)
-        || reset && listed(PLAIN_RESETS, word(cause))
-        || reset && word(cause) == "power" && word(cause + 1) == "on"
 }
 
 /// `2 tests, 5 assertions, 0 failures`, and a row of a table: `asserts  5  5  5  0  n/a`.

@@ -9,7 +9,8 @@
 //! Nothing is asked of output in front of an end, or behind a text that a plan waits for: there firmware
 //! tells of such things all the time. `trouble_lines.toml` holds the lines that the words were chosen by.
 
-use super::failed_result::is_of_none;
+use super::failed_result::{is_hex_dump, is_of_none};
+use super::log_prefix::texts;
 use super::structured_counts::labelled_failures;
 use super::suspicion::{denied, is_in_list, message, reports_error};
 use super::trouble_forms::{denies_need, uses_other};
@@ -62,6 +63,7 @@ pub(crate) fn tells_trouble(line: &str) -> bool {
         || is_warning(line)
         || is_in_list(text)
         || labelled_failures(text) == Some(0)
+        || texts(line, true).any(is_hex_dump)
     {
         return false;
     }

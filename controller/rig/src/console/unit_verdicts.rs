@@ -35,6 +35,8 @@ const PATTERNS: &[&str] = &[
     r"(?i-u)<[-=]+ *(?:mismatch|error|wrong|fail(?:ed|ure)?|bad|bug)\b[.!]*$",
     r"\d.* EXCEEDED[.!]*$",
     r"(?i-u)[,;:] (?:self[ -]?)?tests? (?:was |were )?aborted[.!]*$",
+    r"^\S+ \S+ differ: (?:char|byte) \d+, line \d+$",
+    r"(?i-u)\bno more (?:attempts|retries|tries)(?: left)?[.!]*$",
     // Repetitions
     r"(?i-u)^(?:tally|totals?|results?|summary|tests?)\b.*\bgood[ =:]+\d+[,;/ ]+bad[ =:]+0*[1-9]\d*\b",
     r"(?i-u)^(?:[\w-]+(?: [\w-]+)?: ?)?\d+ (?:cycles|iterations|loops|rounds|runs|transfers|transactions|tests|units|boards)[,;] ?\d+ (?:good|ok|passed)[,;] ?0*[1-9]\d* bad[.!]*$",
@@ -47,7 +49,7 @@ const PATTERNS: &[&str] = &[
 ];
 
 /// Text of which one stands in each such line, unless a word of results does.
-pub(super) const HINTS: &str = r"\bstuck (?:at|low|high)|[0-9] (?:byte|word|bit|sample|block|pixel)s? differ|not match|n't match|<[-=]+ *(?:bad|bug)|EXCEEDED|\bgood[ =:]+[0-9]|\bn\. ?i\. ?o\b|\bnio\b|defective|faulty|rejected|\ball_(?:tests_)?(?:ok|good)|[0-9] bad\b";
+pub(super) const HINTS: &str = r"\bdiffer: |no more (?:attempt|retr|tries)|\bstuck (?:at|low|high)|[0-9] (?:byte|word|bit|sample|block|pixel)s? differ|not match|n't match|<[-=]+ *(?:bad|bug)|EXCEEDED|\bgood[ =:]+[0-9]|\bn\. ?i\. ?o\b|\bnio\b|defective|faulty|rejected|\ball_(?:tests_)?(?:ok|good)|[0-9] bad\b";
 
 pub(super) static VERDICTS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let ascii = syntax::Config::new().unicode(false).utf8(false);
@@ -104,6 +106,8 @@ mod tests {
             "Data bus walk ................. D13 stuck at 0",
             "round 3: erase ok, compare: 2 bytes differ at 0x0001F0A0 (wrote 5A read 7A)",
             "dl: digest does not match!",
+            "/dev/mtd2 fw.bin differ: char 131073, line 412",
+            "ota: no more attempts",
             "pop expect 3 got 7  <-- MISMATCH",
             "144.00     45.3           43.5   -1.8   EXCEEDED",
             "accel: read failed, device not responding, test aborted",

@@ -19,6 +19,7 @@ use super::choice::Credibility;
 use super::grammar::{AssertionSigns, FormatSpec, Grammar, starts};
 use super::record::{CaseOutcome, ReportBuilder};
 use crate::console::lines::{ReportLine, Span};
+use crate::console::{tells_crash, tells_failure};
 
 mod point;
 mod torn;
@@ -423,7 +424,9 @@ impl Tap {
             self.denied_at = Some(line.span.start);
         } else if denies(body) && !self.explained {
             self.denied_at = Some(line.span.start);
-        } else if quotes_failure(body) {
+        } else if quotes_failure(body)
+            || !self.explained && (tells_failure(body) || tells_crash(body))
+        {
             self.quoted_at = Some(line.span.start);
         }
     }

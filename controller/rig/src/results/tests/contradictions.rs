@@ -210,6 +210,14 @@ const DOUBTFUL: &[(&str, &str)] = &[
         "cpputest, another number of ignored marks",
         ".!\nOK (2 tests, 2 ran, 2 checks, 0 ignored, 0 filtered out, 1 ms)\n",
     ),
+    (
+        "tap, failed check in front of a point",
+        "1..2\nok 1 - a\n# CHECK failed at ring.c:31: expected 3, got 4\nok 2 - b\n",
+    ),
+    (
+        "tap, crash in front of a point",
+        "1..1\n# kobj: refcount_t: underflow; use-after-free.\nok 1 - a\n",
+    ),
     ("embunit, failing line", "1) OK push\n2) NG pop (t.c 45) exp 1 was 0\n\nOK (2 tests)\n"),
     ("embunit, another number of lines", "1) OK push\n\nOK (2 tests)\n"),
     (
@@ -431,11 +439,11 @@ const CLEAN: &[(&str, &str)] = &[
     ),
     (
         "kselftest, quoted verdicts without a failure",
-        "TAP version 13\n1..2\n# [OK]\tback\n#     TEST: IPv6        [ OK ]\n#     TEST: IPv4        [XFAIL]\n# Tests passed:  12\n# Tests failed:   0\n# RESULT: flash test PASSED\n# a [FAIL] mark is searched\nok 1 selftests: net: a\n# [FAIL]\tnot supported\nok 2 selftests: net: b # SKIP\n",
+        "TAP version 13\n1..2\n# [OK]\tback\n#     TEST: IPv6        [ OK ]\n#     TEST: IPv4        [XFAIL]\n# Tests passed:  12\n# Tests failed:   0\n# RESULT: flash test PASSED\nok 1 selftests: net: a\n# [FAIL]\tnot supported\nok 2 selftests: net: b # SKIP\n",
     ),
     (
         "tap, comments that only resemble diagnostics",
-        "1..1\n# Looks like you run on battery\n# pass 7\nok 1 - a\n# tests 1\n# pass 1\n",
+        "1..1\n# Looks like you run on battery\n# pass 7\n# failed reads are retried\nok 1 - a\n# tests 1\n# pass 1\n",
     ),
     (
         "libtest-mimic, padded names",
