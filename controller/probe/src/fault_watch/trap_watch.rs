@@ -90,7 +90,7 @@ pub(super) enum TrapShape {
 /// What the registers show of the last trap.
 enum ShownByRegisters {
     Found(TrapFound),
-    /// The program goes on.
+    /// The program goes on where `mepc` says.
     WentOn,
     Nothing,
 }
@@ -116,7 +116,8 @@ pub(super) fn standing_in_trap(
         }
     }
     let shown = match shown_by_registers(channels, profile, symbols)? {
-        ShownByRegisters::WentOn => return Ok(None),
+        // The handler may have set where it returns to.
+        ShownByRegisters::WentOn => return left_elsewhere((channels, log), profile, symbols),
         ShownByRegisters::Found(found) => Some(found),
         ShownByRegisters::Nothing => None,
     };

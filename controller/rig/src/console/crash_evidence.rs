@@ -109,6 +109,10 @@ pub(crate) fn tells_alarm(line: &str) -> bool {
 fn announces(line: &str) -> bool {
     let text = line.trim_ascii_start();
     let frame = text.trim_start_matches(|c: char| c.is_ascii_digit());
+    // A thread without a name is none of libtest's.
+    if text.starts_with("thread '<unnamed>' ") {
+        return false;
+    }
     ["Running ", "test_", "thread '", "stack backtrace:", "at /", "Assertion passed: "]
         .iter()
         .any(|head| text.starts_with(head))

@@ -77,6 +77,9 @@ const FATAL: &[&str] = &[
     "AllocateTensors() failed",
     "[Faulted]",
     ": Prelude.",
+    "detected stall on CPU",
+    "stall detected on CPU",
+    "detected stalls on CPUs",
 ];
 
 /// What a test may log of an error that it caught: it counts behind the end of a report.

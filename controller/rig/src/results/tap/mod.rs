@@ -19,7 +19,7 @@ use super::choice::Credibility;
 use super::grammar::{AssertionSigns, FormatSpec, Grammar, starts};
 use super::record::{CaseOutcome, ReportBuilder};
 use crate::console::lines::{ReportLine, Span};
-use crate::console::{tells_crash, tells_failure};
+use crate::console::{tells_alarm, tells_failure};
 
 mod point;
 mod torn;
@@ -425,7 +425,7 @@ impl Tap {
         } else if denies(body) && !self.explained {
             self.denied_at = Some(line.span.start);
         } else if quotes_failure(body)
-            || !self.explained && (tells_failure(body) || tells_crash(body))
+            || !self.explained && (tells_failure(body) || tells_alarm(body))
         {
             self.quoted_at = Some(line.span.start);
         }

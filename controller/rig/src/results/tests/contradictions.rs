@@ -218,6 +218,10 @@ const DOUBTFUL: &[(&str, &str)] = &[
         "tap, crash in front of a point",
         "1..1\n# kobj: refcount_t: underflow; use-after-free.\nok 1 - a\n",
     ),
+    (
+        "tap, report of a sanitizer",
+        "1..1\n# BUG: KASAN: use-after-free in ring_put+0x12/0x40\nok 1 - a\n",
+    ),
     ("embunit, failing line", "1) OK push\n2) NG pop (t.c 45) exp 1 was 0\n\nOK (2 tests)\n"),
     ("embunit, another number of lines", "1) OK push\n\nOK (2 tests)\n"),
     (
