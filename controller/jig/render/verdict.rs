@@ -154,6 +154,9 @@ fn explains(evidence: &Evidence) -> bool {
 
 fn pointer(evidence: &Evidence, paint: Paint) -> String {
     let Evidence { file, start, end, note } = evidence;
+    if file.is_empty() {
+        return clipped(note);
+    }
     let place = paint.paint(Style::Bold, &format!("{} @{start}..{end}", clipped(file)));
     if note.is_empty() { place } else { format!("{place} {}", clipped(note)) }
 }
@@ -231,6 +234,14 @@ mod tests {
         verdict.notes.push(jig_model::Note::Text(note));
         let note = "\n  note: the probe answered at the 2nd attach\\x1b\n";
         assert!(shown(verdict).ends_with(note));
+    }
+
+    #[test]
+    fn evidence_of_no_file_is_shown_by_its_note() {
+        let mut verdict = Verdict::of(Cause::CoreFault, "a fault");
+        let note = "HardFault".into();
+        verdict.evidence = vec![Evidence { file: String::new(), start: 0, end: 0, note }];
+        assert!(shown(verdict).contains("\n  evidence: HardFault\n"));
     }
 
     #[test]

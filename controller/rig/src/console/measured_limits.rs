@@ -38,7 +38,7 @@ static LIMITS: LazyLock<Option<Regex>> = LazyLock::new(|| {
 
 /// Tells whether a text says so.
 pub(super) fn misses_limit(text: &str) -> bool {
-    let Some(limits) = &*LIMITS else { return false };
+    let Some(limits) = LIMITS.as_ref().filter(|_| text.contains(['(', '['])) else { return false };
     let missed = |captures: regex_automata::util::captures::Captures| {
         let part = |group: usize| captures.get_group(group).map(|span| &text[span.range()]);
         let quantity = |number: usize, unit: usize| {

@@ -124,7 +124,11 @@ pub(super) fn is_odd(before: &[&str], line: &str, behind: &[&str]) -> bool {
 
 /// Tells whether a line holds a list of its own with such a row: `ОЗУ - норма, АЦП - отказ`.
 pub(super) fn is_odd_in_line(text: &str) -> bool {
-    let rows = || text.split([',', ';', '，', '、', '；']).map(str::trim);
+    const BETWEEN: [char; 5] = [',', ';', '，', '、', '；'];
+    if !text.contains(BETWEEN) || goes_on(text) {
+        return false;
+    }
+    let rows = || text.split(BETWEEN).map(str::trim);
     let failed = rows().filter_map(|row| {
         let text = match row.strip_suffix([')', '）']) {
             Some(inside) => inside.rsplit_once(['(', '（'])?.0,
@@ -135,8 +139,7 @@ pub(super) fn is_odd_in_line(text: &str) -> bool {
     });
     let passed: Vec<Row<'_>> =
         rows().filter_map(|row| verdict(row, &PASSED_VERDICTS, true)).collect();
-    !goes_on(text)
-        && failed.into_iter().any(|row| passed.iter().any(|other| other.joint == row.joint))
+    failed.into_iter().any(|row| passed.iter().any(|other| other.joint == row.joint))
 }
 
 /// `kein Fehler`, `sin fallo`, `без ошибок`

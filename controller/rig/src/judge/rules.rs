@@ -332,8 +332,8 @@ fn bad_exit(seen: &Observation) -> Option<Verdict> {
                     .to_owned(),
                 // What a host answers to both.
                 1 => {
-                    "the firmware ended with exit code 1 (or by semihosting SYS_EXIT with a reason \
-                    that is not 0x20026, ADP_Stopped_ApplicationExit)"
+                    "the firmware ended with exit code 1 (semihosting SYS_EXIT with another reason than \
+                    0x20026, ADP_Stopped_ApplicationExit, ends an emulator so, too)"
                         .to_owned()
                 }
                 code => format!("the firmware ended with exit code {code}"),
