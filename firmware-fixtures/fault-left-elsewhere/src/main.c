@@ -15,6 +15,8 @@ __attribute__((naked, aligned(4))) void trap_entry(void)
 {
     __asm volatile("la t0, idle_task\n"
                    "csrw mepc, t0\n"
+                   "csrw mcause, zero\n"
+                   "csrw mtval, zero\n"
                    "mret\n");
 }
 

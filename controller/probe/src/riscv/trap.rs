@@ -163,19 +163,24 @@ impl Trap {
     pub(crate) fn is_open(&self, snapshot: &CoreSnapshot) -> bool {
         let word = |name: &str| snapshot.register(name).map_or(0, |value| value as u32);
         let status = word("mstatus");
-        let supervisor = status & SIE == 0
-            && status & SPP != 0
-            && (word("scause"), word("sepc")) == (self.cause, self.at);
+        // A handler may clear what it was entered for.
+        let last = (word("scause"), word("sepc"));
+        let supervisor =
+            supervisor_entry_shows(status) && (last == (self.cause, self.at) || last == (0, 0));
         entry_shows(snapshot) || supervisor
     }
 
-    /// Tells whether the core shows that this trap was its last one, and that the handler has returned
-    /// neither to the instruction nor behind it.
+    /// Tells whether the core shows that the handler of this trap, the last one that came, has returned
+    /// neither to the instruction nor behind it. The handler may have cleared the cause.
     pub(crate) fn was_left_elsewhere(&self, snapshot: &CoreSnapshot) -> bool {
         let word = |name: &str| snapshot.register(name).and_then(|v| u32::try_from(v).ok());
-        let last = word("mcause") == Some(self.cause) && !self.is_open(snapshot);
-        let returned = word("mepc").filter(|&to| to != 0);
-        last && returned.is_some_and(|to| ![0, 2, 4].contains(&to.wrapping_sub(self.at)))
+        let delegated = word("medeleg").unwrap_or(0) >> (self.cause & 31) & 1 != 0;
+        let in_supervisor = delegated && word("mcause") != Some(self.cause);
+        let (cause, to) = if in_supervisor { ("scause", "sepc") } else { ("mcause", "mepc") };
+        let last = word(cause).is_some_and(|cause| cause == self.cause || cause == 0);
+        let returned = word(to).filter(|&to| to != 0);
+        last && !self.is_open(snapshot)
+            && returned.is_some_and(|to| ![0, 2, 4].contains(&to.wrapping_sub(self.at)))
     }
 
     /// Returns the last trap if it was an environment call from machine mode whose entry shows, and
@@ -314,8 +319,22 @@ pub(crate) fn in_call(
 
 /// Returns the interrupt that a core took last, if `mstatus` shows its entry: its handler has not returned.
 pub(crate) fn interrupt(snapshot: &CoreSnapshot) -> Option<u32> {
-    let cause = u32::try_from(snapshot.register("mcause")?).ok()?;
-    (cause & INTERRUPT != 0 && entry_shows(snapshot)).then_some(cause & !INTERRUPT)
+    entered_interrupt(snapshot).map(|(cause, _)| cause)
+}
+
+/// Returns such an interrupt of machine or supervisor mode, and its trap.
+fn entered_interrupt(snapshot: &CoreSnapshot) -> Option<(u32, Trap)> {
+    let word = |name: &str| snapshot.register(name).and_then(|v| u32::try_from(v).ok());
+    let trap = |cause: &str, at: &str, handler: &str| {
+        let cause = word(cause).filter(|cause| cause & INTERRUPT != 0)?;
+        let handler = word(handler)? & !3;
+        Some((cause & !INTERRUPT, Trap { cause, at: word(at)?, value: 0, handler }))
+    };
+    let machine = trap("mcause", "mepc", "mtvec").filter(|_| entry_shows(snapshot));
+    machine.or_else(|| {
+        let entered = supervisor_entry_shows(word("mstatus")?);
+        trap("scause", "sepc", "stvec").filter(|_| entered)
+    })
 }
 
 /// Finds the interrupt in whose handler a core is at this moment.
@@ -324,11 +343,8 @@ pub(crate) fn in_interrupt(
     symbols: Option<&Symbols>,
     unwound: &Unwound,
 ) -> Option<u32> {
-    let (cause, symbols) = (interrupt(snapshot)?, symbols?);
-    let word = |name: &str| snapshot.register(name).and_then(|v| u32::try_from(v).ok());
-    let handler = word("mtvec")? & !3;
-    let trap = Trap { cause, at: word("mepc")?, value: 0, handler };
-    let code = TrapCode::find(symbols, handler);
+    let ((cause, trap), symbols) = (entered_interrupt(snapshot)?, symbols?);
+    let code = TrapCode::find(symbols, trap.handler);
     let inside = in_handler(trap, &code, unwound, true).is_some();
     (inside || jumped_out(&code, symbols, unwound)).then_some(cause)
 }
@@ -368,6 +384,11 @@ fn jumped_out(code: &TrapCode, symbols: &Symbols, unwound: &Unwound) -> bool {
         return false;
     };
     code.jumped_to(symbols, inner.pc, caller.pc)
+}
+
+/// Tells whether `mstatus` is as the entry of a trap from supervisor mode to supervisor mode leaves it.
+fn supervisor_entry_shows(mstatus: u32) -> bool {
+    mstatus & SIE == 0 && mstatus & SPP != 0
 }
 
 /// Tells whether `mstatus` is as the entry of a trap from machine mode leaves it.
@@ -427,6 +448,23 @@ mod tests {
         for stepped in [0x8000_0100, 0x8000_0102, 0x8000_0104] {
             assert!(!left(stepped, 2, returned), "{stepped:#x}");
         }
+        // The handler has cleared the cause.
+        assert!(left(0x8000_0200, 0, returned));
+        // Of supervisor mode.
+        let delegated = |sepc, scause, mstatus| {
+            let place = [
+                ("medeleg", 1 << 2),
+                ("mcause", 9),
+                ("mepc", 0x8000_0300),
+                ("scause", scause),
+                ("sepc", sepc),
+                ("mstatus", mstatus),
+            ];
+            trap.was_left_elsewhere(&with(&place))
+        };
+        assert!(delegated(0x8000_0200, 2, 0) && delegated(0x8000_0200, 0, 0));
+        assert!(!delegated(0x8000_0104, 2, 0) && !delegated(0x8000_0200, 5, 0));
+        assert!(!delegated(0x8000_0100, 2, 0x100));
         // Another trap came, the handler has not returned, or has cleared where from.
         assert!(!left(0x8000_0200, 0x8000_0007, returned));
         assert!(!left(0x8000_0200, 2, 0x1800));
@@ -477,6 +515,7 @@ mod tests {
         // From supervisor mode to supervisor mode: the last trap there has to be this one.
         let supervisor = [("mstatus", 0x120), ("scause", 2), ("sepc", 0x40), ("satp", 1 << 31)];
         assert!(open(&supervisor));
+        assert!(open(&[supervisor[0], ("scause", 0), ("sepc", 0), supervisor[3]]));
         for change in [("mstatus", 0x122), ("mstatus", 0x20), ("scause", 5), ("sepc", 0x44)] {
             assert!(!open(&[&supervisor[..], &[change]].concat()), "{change:?}");
         }
