@@ -240,45 +240,45 @@ async fn make(
     protocols: Protocols,
     watched: BTreeMap<ConsoleName, watch::Receiver<WatcherProgress>>,
 ) -> (Made, WorkflowRecord) {
+    let mut actions = Actions {
+        board: Arc::clone(board),
+        profile: Arc::clone(&request.profile),
+        protocols,
+        host: request.host,
+        patterns: &request.patterns,
+        images: request.images,
+        dir: request.dir,
+        attempt: request.attempt,
+        evidence: request.evidence,
+        cancel: &request.cancel,
+        watched,
+        deployed: None,
+        cursors: BTreeMap::new(),
+        heard: (0, 0),
+        ends: Default::default(),
+        commands: 0,
+        shell: request.profile.shell_at(request.place),
+        settled: false,
+        awaited: None,
+        awaited_ends: Vec::new(),
+        sent: Vec::new(),
+        sent_from: BTreeMap::new(),
+        settle: request.plan.settle.unwrap_or(request.profile.limits.settle),
+        halted: false,
+        core: None,
+    };
+    // A board that runs already has lost time before.
+    let lost = LostSince::new(actions.lost_time().await.unwrap_or_default());
     let mut performer = Performer {
-        actions: Actions {
-            board: Arc::clone(board),
-            profile: Arc::clone(&request.profile),
-            protocols,
-            host: request.host,
-            patterns: &request.patterns,
-            images: request.images,
-            dir: request.dir,
-            attempt: request.attempt,
-            evidence: request.evidence,
-            cancel: &request.cancel,
-            watched,
-            deployed: None,
-            cursors: BTreeMap::new(),
-            heard: (0, 0),
-            ends: Default::default(),
-            commands: 0,
-            shell: request.profile.shell_at(request.place),
-            settled: false,
-            awaited: None,
-            awaited_ends: Vec::new(),
-            sent: Vec::new(),
-            sent_from: BTreeMap::new(),
-            settle: request.plan.settle.unwrap_or(request.profile.limits.settle),
-            halted: false,
-            core: None,
-        },
+        actions,
         failed: false,
         behavior: String::new(),
         heard: 0,
         last_off: last_off(request.plan),
         resets: expected_resets(request.plan),
         time: PlanTime::new(board),
-        lost: LostSince::new(Duration::ZERO),
+        lost,
     };
-    // A board that runs already has lost time before.
-    let before = performer.actions.lost_time().await.unwrap_or_default();
-    performer.lost = LostSince::new(before);
     let outcome = tokio::select! {
         // Polled first, so that a wait that is over knows of the lost time.
         biased;
