@@ -175,7 +175,9 @@ impl Trap {
     pub(crate) fn was_left_elsewhere(&self, snapshot: &CoreSnapshot) -> bool {
         let word = |name: &str| snapshot.register(name).and_then(|v| u32::try_from(v).ok());
         let delegated = word("medeleg").unwrap_or(0) >> (self.cause & 31) & 1 != 0;
-        let in_supervisor = delegated && word("mcause") != Some(self.cause);
+        let in_supervisor = delegated
+            && word("mcause") != Some(self.cause)
+            && word("sepc").is_some_and(|to| to != 0);
         let (cause, to) = if in_supervisor { ("scause", "sepc") } else { ("mcause", "mepc") };
         let last = word(cause).is_some_and(|cause| cause == self.cause || cause == 0);
         let returned = word(to).filter(|&to| to != 0);

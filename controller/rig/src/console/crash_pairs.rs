@@ -17,8 +17,8 @@ const PAIRS: &[(&str, &str, &str)] = &[
     ("bit", "flip flips", ""),
     ("checksum", "error mismatch", ""),
     ("crc", "error mismatch", ""),
-    ("brown", "out", "detected event reset occurred triggered"),
-    ("brownout", "detected event reset", ""),
+    ("brown", "out", "detected event occurred triggered"),
+    ("brownout", "detected event", ""),
     ("register", "dump", ""),
     ("registers", "dump", ""),
     ("crash", "dump", ""),
@@ -63,7 +63,7 @@ const PAIRS: &[(&str, &str, &str)] = &[
 /// Words behind a pair that name a part of the machine: `stack overflow detection: active`.
 const THINGS: &str = "\
     detection detector protection check checks checking counter counters handler support polling \
-    rate correctly";
+    rate correctly corrected";
 
 /// Causes of a reset that no crash has.
 const PLAIN_RESETS: &str = "por pin external poweron power_on";
@@ -100,7 +100,7 @@ fn is_harmless(words: &[Word<'_>], at: usize) -> bool {
     let due = listed("due because", &words[at + 1].text) && listed("to of", &third.text);
     let (reset, cause) = if due { (true, at + 3) } else { (reset, at + 2) };
     let word = |at: usize| words.get(at).map_or("", |word| word.text.as_str());
-    joined.is_empty() && listed(THINGS, &third.text)
+    matches!(joined, "" | "-") && listed(THINGS, &third.text)
         || reset && listed(PLAIN_RESETS, word(cause))
         || reset && word(cause) == "power" && word(cause + 1) == "on"
 }

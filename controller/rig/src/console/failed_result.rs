@@ -194,15 +194,18 @@ pub(super) fn is_hex_dump(text: &str) -> bool {
     let mut words = front.split_ascii_whitespace();
     let address = words.next().unwrap_or_default().trim_end_matches(':');
     let address = address.strip_prefix("0x").unwrap_or(address);
-    let mut digits = 0;
+    let words: Vec<&str> = words.collect();
+    let digits = words.concat();
+    let printed = shown.chars().zip(digits.as_bytes().chunks(2)).all(|(c, byte)| {
+        let byte = std::str::from_utf8(byte).ok().and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        c == '.' || byte.is_some_and(|byte| char::from(byte) == c)
+    });
     (4..=16).contains(&address.len())
         && is_hex(address)
-        && words.all(|word| {
-            digits += word.len();
-            matches!(word.len(), 2 | 4 | 8) && is_hex(word)
-        })
-        && digits > 0
-        && shown.chars().count() == digits / 2
+        && words.iter().all(|word| word.len() == 2 && is_hex(word))
+        && !words.is_empty()
+        && shown.chars().count() == words.len()
+        && printed
 }
 
 /// `    ring_test.go:12: text`: what a test of Go logs. Whether it failed says its result.

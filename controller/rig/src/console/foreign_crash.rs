@@ -3,7 +3,7 @@
 //!
 //! # Design
 //! Each phrase names the event itself, as the C library and runtimes of that language print it: a fault
-//! of memory, a fatal error, a failed assertion, a halt. So it counts wherever it stands, unless what
+//! of memory, a fatal error, a failed assertion. So it counts wherever it stands, unless what
 //! stands in front of it or behind it takes it back (`keine schwerwiegenden Fehler`, `致命的エラーなし`),
 //! or the line is about a test.
 
@@ -22,7 +22,6 @@ schwerwiegender fehler
 fataler fehler
 kritischer fehler
 abgestürzt
-system angehalten
 zusicherung fehlgeschlagen
 zusicherung verletzt
 stapelüberlauf
@@ -37,7 +36,6 @@ exception non interceptée
 assertion échouée
 assertion violée
 débordement de pile
-système arrêté
 error fatal
 error crítico
 error irrecuperable
@@ -48,7 +46,6 @@ excepción no controlada
 excepción no capturada
 aserción fallida
 desbordamiento de pila
-sistema detenido
 errore fatale
 errore critico
 errore irreversibile
@@ -57,7 +54,6 @@ violazione di accesso
 eccezione non gestita
 asserzione fallita
 overflow dello stack
-sistema arrestato
 sistema bloccato
 erro fatal
 erro crítico
@@ -67,13 +63,11 @@ violação de acesso
 exceção não tratada
 asserção falhou
 estouro de pilha
-sistema parado
 fatale fout
 kritieke fout
 onherstelbare fout
 segmentatiefout
 onafgehandelde uitzondering
-systeem gestopt
 segmenteringsfel
 segmenteringsfeil
 segmenteringsfejl
@@ -87,13 +81,11 @@ naruszenie ochrony
 naruszenie segmentacji
 nieobsłużony wyjątek
 przepełnienie stosu
-system zatrzymany
 kritická chyba
 fatální chyba
 neoprávněný přístup do paměti
 neošetřená výjimka
 přetečení zásobníku
-systém zastaven
 muistialueen ylitys
 kohtalokas virhe
 szegmenshiba
@@ -112,7 +104,6 @@ eroare de segmentare
 аварийный останов
 аварийная остановка
 аварийное завершение
-система остановлена
 необработанное исключение
 нарушение доступа
 нарушение защиты памяти
@@ -131,8 +122,6 @@ eroare de segmentare
 严重错误
 系统崩溃
 程序崩溃
-系统停止
-系统已停止
 死机
 异常终止
 非法指令
@@ -148,7 +137,6 @@ eroare de segmentare
 致命錯誤
 嚴重錯誤
 系統崩潰
-系統停止
 異常終止
 堆疊溢位
 致命的
@@ -156,14 +144,13 @@ eroare de segmentare
 強制終了
 クラッシュしました
 アサーション失敗
-セグメンテーション
+セグメンテーション違反
+セグメンテーションフォ
 不正なメモリ
 不正命令
 スタックオーバーフロー
 スタックが破壊
 例外が発生
-システム停止
-システムを停止
 ハードフォルト
 メモリ保護違反
 치명적
@@ -173,17 +160,15 @@ eroare de segmentare
 어설션 실패
 단언 실패
 스택 오버플로
-시스템 정지
 처리되지 않은 예외
 커널 패닉";
 
 /// What stands in front of a phrase and takes it back.
 const DENIED_BEFORE: &str = r"(?i)(?:\b(?:0|kein\w*|ohne|no|non|not|nessun\w*|senza|sin|sem|aucun\w*|sans|pas d[e']|geen|zonder|brak|bez|žádn\w*|ei|ingen|inga|nincs|нет|без|немає|καμία)|没有|沒有|未发生|未發生|无|無) *$";
 /// What stands behind a phrase and takes it back.
-const DENIED_BEHIND: &str = r"^[^:=：,.]{0,16}?(?:[:=：] *0(?:[^\dxX]|$)|(?:[:=：] *)?(?:はありません|なし|無し|していません|없음|없습니다|нет\b|检测|测试))";
+const DENIED_BEHIND: &str = r"^[^:=：,.]{0,16}?(?:[:=：] *0(?:[^\dxX]|$)|(?:[:=：] *)?(?:\b0 ?(?:次|个|個|件|回|건)|はありません|なし|無し|していません|없음|없습니다|нет\b|检测|测试))";
 /// Words of a line about a test, or about what is set up.
-const OF_TEST: &str =
-    r"(?i)test|тест|测试|測試|テスト|試験|시험|테스트|prüf|prueba|essai|prova|simul|provo";
+const OF_TEST: &str = r"(?i)test(?:s|ing|et)?\b|тест|测试|測試|テスト|試験|시험|테스트|prüf|prueba|essai|prova|simul|provo";
 
 static CRASHES: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let phrases: Vec<String> = PHRASES.lines().map(regex::escape).collect();
@@ -210,7 +195,9 @@ pub(super) fn tells_foreign_crash(line: &str) -> bool {
 
 /// Returns an expression, of bytes, for such lines.
 pub(super) fn hints() -> String {
-    let spellings = PHRASES.lines().flat_map(|phrase| [phrase.to_owned(), phrase.to_uppercase()]);
+    let spellings = PHRASES
+        .lines()
+        .flat_map(|phrase| [phrase.to_owned(), phrase.to_uppercase(), sentence_case(phrase)]);
     let bytes = |text: String| -> String {
         let plain = |b: u8| b.is_ascii_alphabetic() || b == b' ';
         text.bytes()
@@ -221,6 +208,12 @@ pub(super) fn hints() -> String {
     spellings.sort();
     spellings.dedup();
     spellings.join("|")
+}
+
+fn sentence_case(phrase: &str) -> String {
+    let mut letters = phrase.chars();
+    let first = letters.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
+    first + letters.as_str()
 }
 
 #[cfg(test)]
@@ -234,12 +227,19 @@ mod tests {
         for phrase in PHRASES.lines() {
             let capitals = phrase.to_uppercase();
             let capitals = if capitals.to_lowercase() == phrase { &capitals } else { phrase };
-            for line in [&format!("E (12) main: {phrase}: 0x20000000"), capitals] {
+            let (stamped, sentence) =
+                (format!("E (12) main: {phrase}: 0x20000000"), sentence_case(phrase));
+            for line in [&stamped, capitals, &sentence] {
                 assert!(tells_foreign_crash(line), "{line}");
                 assert!(is_suspicious(line) && tells_alarm(line), "{line}");
                 assert!(alarm_candidate(line.as_bytes()).is_some(), "not searched: {line}");
             }
         }
+    }
+
+    #[test]
+    fn the_name_of_a_file_is_no_test() {
+        assert!(tells_foreign_crash("断言失败: test_ring.c:77"));
     }
 
     #[test]
@@ -252,6 +252,9 @@ mod tests {
             "致命的なエラーはありません",
             "没有致命错误",
             "致命错误: 0",
+            "非法访问 0 次",
+            "TCP セグメンテーション オフロード: 有効",
+            "自检完成，系统停止",
             "看门狗复位测试",
             "치명적 오류 없음",
             "критическая ошибка: нет",

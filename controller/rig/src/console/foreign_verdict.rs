@@ -34,15 +34,23 @@ const NAME: usize = 80;
 
 /// Text of which one stands in each such line, unless a word of results does: the beginnings of words in
 /// ASCII, and any letter of the scripts.
-pub(super) const HINTS: &str = r"fehlges|fehlerh|defekt|durchgef|nicht |chou|\xc3[\x89\xa9]chec|d\xc3\xa9faill|conforme|erreur|falli|fall\xc3|fallo|reprob|rechaz|superad|no apt|falh|reprov|passou|averiad|\bfout\b|guast|superat|mislu|gefaald|afgek|geslaagd|underk\xc3|misslyck|mislyk|fejlet|feilet|best\xc3|niepop|nieud|niezal|b\xc5\x82|\bblad\b|selhal|\xc5\xa1n|chyba|\bep\xc3|hyl\xc3|sikert|hib\xc3|\be(?:s|\xc8\x99)uat|picat|ba(?:s|\xc5\x9f)ar|[\xce-\xd2][\x80-\xbf]|[\xe3-\xed][\x80-\xbf]{2}";
+pub(super) const HINTS: &str = r"fehlges|fehlerh|defekt|durchgef|nicht |chou|\xc3[\x89\xa9]chec|d\xc3\xa9faill|conforme|erreur|falli|fall\xc3|fallo|reprob|rechaz|superad|no apt|falh|reprov|passou|averiad|\bfout\b|guast|superat|mislu|gefaald|afgek|geslaagd|underk\xc3|misslyck|mislyk|fejlet|feilet|best\xc3|niepop|nieud|niezal|b\xc5[\x81\x82]|\bblad\b|selhal|\xc5[\xa0\xa1]n|chyba|\bep\xc3|hyl\xc3|sikert|hib\xc3|\be(?:s|\xc8[\x98\x99])uat|picat|ba(?:s|\xc5[\x9e\x9f])ar|[\xce-\xd2][\x80-\xbf]|[\xe3-\xed][\x80-\xbf]{2}";
 
 /// Tells whether a text ends with a failed verdict in another language.
 pub(super) fn is_foreign_verdict(text: &str) -> bool {
     let closing: &[char] = &['.', '!', '。', '！', ' ', ']', ')', '）', '】', '|', '*'];
-    // What stands in brackets behind a verdict is its reason.
-    let detail =
-        text.trim().strip_suffix([')', '）']).and_then(|text| text.rsplit_once(['(', '（']));
-    let text = detail.map_or(text, |(front, _)| front).trim().trim_end_matches(closing);
+    let whole = text.trim();
+    // What stands in brackets behind a verdict is its reason, unless it counts none.
+    let detail = whole.strip_suffix([')', '）']).and_then(|text| text.rsplit_once(['(', '（']));
+    let front = detail.filter(|(_, detail)| !detail.trim_start().starts_with('0'));
+    let fronts = front.map(|(front, _)| front);
+    [Some(whole), fronts]
+        .into_iter()
+        .flatten()
+        .any(|text| ends_badly(text.trim_end_matches(closing)))
+}
+
+fn ends_badly(text: &str) -> bool {
     let lower = text.to_lowercase();
     FAILED.split_ascii_whitespace().any(|word| {
         let word_text = word.replace('_', " ");

@@ -135,14 +135,17 @@ impl JudgedTable {
             }
         }
         let alone = matches!(self.judge, Judge::Limits { .. });
-        let passes = |name: &str| rows.iter().any(|(_, other, passed)| *passed && *other == name);
+        let passes_later = |row: usize, name: &[&str]| {
+            rows.iter().any(|(at, other, passed)| *passed && *at > row && *other == name)
+        };
         let proven = alone || rows.iter().any(|(_, _, passed)| *passed);
-        let failed = rows.iter().find(|(_, name, passed)| !*passed && !passes(name));
+        let failed = rows.iter().find(|(at, name, passed)| !*passed && !passes_later(*at, name));
         failed.filter(|_| proven).map(|(at, ..)| *at)
     }
 
-    /// Reads a row: its name, and whether it passed.
-    fn row<'a>(&self, text: &'a str) -> Option<(&'a str, bool)> {
+    /// Reads a row: its names, which are the cells in front of what decides that have letters, and
+    /// whether it passed.
+    fn row<'a>(&self, text: &'a str) -> Option<(Vec<&'a str>, bool)> {
         let cells = self.separator.cells(text);
         if cells.len() != self.columns {
             return None;
@@ -164,8 +167,15 @@ impl JudgedTable {
             Judge::Flag(at) => flag(cells[at], SET, CLEAR)?,
             Judge::Verdict(at) => flag(cells[at], PASSED, FAILED)?,
         };
-        let name = cells.iter().find(|cell| cell.chars().any(char::is_alphabetic))?;
-        Some((name, passed))
+        let first = match self.judge {
+            Judge::Limits { value, low, high } => {
+                [Some(value), low, high].into_iter().flatten().min().unwrap_or(value)
+            }
+            Judge::Flag(at) | Judge::Verdict(at) => at,
+        };
+        let mut names = cells[..first].to_vec();
+        names.retain(|cell| cell.chars().any(char::is_alphabetic));
+        Some((names, passed))
     }
 }
 
@@ -196,6 +206,13 @@ impl<'a> Quantity<'a> {
             if count > 0 { 1 + rest.len() - digits.len() + count } else { 0 }
         });
         len += power.unwrap_or_default();
+        // `65,536` has a separator of thousands, or three decimals.
+        let grouped =
+            text[..len].split_once(',').filter(|(front, _)| !matches!(*front, "0" | "-0"));
+        if grouped.is_some_and(|(_, rest)| rest.bytes().take_while(u8::is_ascii_digit).count() == 3)
+        {
+            return None;
+        }
         let number: f64 = text[..len].replacen(',', ".", 1).parse().ok()?;
         let unit = text[len..].trim();
         let plain = |c: char| c.is_alphabetic() || matches!(c, '%' | '/' | '\u{b0}' | '\u{b2}');
@@ -234,6 +251,14 @@ mod tests {
             ),
             ("step,name,pass / 1,vref,1 / 2,icc,0 / 3,temp,1", "2,icc,0"),
             (
+                "no,value,unit,lo,hi / 1,2.499,V,2.48,2.52 / 2,3.02,V,3.13,3.47",
+                "2,3.02,V,3.13,3.47",
+            ),
+            (
+                "group,signal,value,min,max / ADC,ch0,3.1,3.0,3.4 / ADC,ch1,2.9,3.0,3.4",
+                "ADC,ch1,2.9,3.0,3.4",
+            ),
+            (
                 "| check | limit | verdict | / |---|---|---| / | boot | 800 ms | pass | / | irq | 10 us | **no** |",
                 "| irq | 10 us | **no** |",
             ),
@@ -260,6 +285,7 @@ mod tests {
             "step,name,pass / 1,vref,0 / 2,icc,0",
             "step,name,pass / 1,vref,1 / 2,icc,0 / 2,icc,1",
             "a,value,max / retry,3,2 / retry,1,2",
+            "name  value  max / heap  512  65,536",
             "min max value",
             "name  value  limit / vbat  3300  2800",
         ] {

@@ -13,23 +13,24 @@ use regex_automata::meta::Regex;
 use super::judged_table::Quantity;
 use super::result_rows::goes_on;
 use super::scan::searched_once;
+use super::words::listed;
 
 /// A value in front of brackets with a limit, or with a range.
 const PATTERN: &str = concat!(
-    r"(?i)(?:^|[\s:=,|(<>])([-+]?\d+(?:[.,]\d+)?(?:e[-+]?\d+)?)(?:/\d+)? ?([a-zµμΩ°%][a-z/%²]{0,7})? *[(\[] ?",
+    r"(?i)(?:^|[\s:=,|(<>])([-+]?\d+(?:[.,]\d+)?(?:e[-+]?\d+)?)(?:/\d+(?:[.,]\d+)?)? ?([a-zµμΩ°%][a-z/%²]{0,7})? *[(\[] ?",
     r"(?:(?:(LOW)|HIGH)\.? ?[:=]? ?([-+]?\d+(?:[.,]\d+)?(?:e[-+]?\d+)?) ?([a-zµμΩ°%][a-z/%²]{0,7})?",
-    r"|(?:range |limits? |spec )?([-+]?\d+(?:[.,]\d+)?)(?: ?[a-zµμΩ°%][a-z/%²]{0,7})? ?(?:\.\.\.?|…|to|-|–|/|,) ?([-+]?\d+(?:[.,]\d+)?) ?([a-zµμΩ°%][a-z/%²]{0,7}))",
+    r"|(?:range |limits? |spec )?([-+]?\d+(?:[.,]\d+)?)(?: ?[a-zµμΩ°%][a-z/%²]{0,7})? ?(?:\.\.\.?|…|to|-|–) ?([-+]?\d+(?:[.,]\d+)?) ?([a-zµμΩ°%][a-z/%²]{0,7}))",
     r" ?[)\]]",
 );
 
 /// Words in front of a lower limit, and of an upper one.
 const LOW: &str =
-    "minimum|mínimo|minimal|mindestens|min|mín|required|needs?|needed|at least|target|lsl|>=?|≥";
+    "minimum|mínimo|minimal|mindestens|min|mín|required|needs?|needed|at least|lsl|>=?|≥";
 const HIGH: &str =
     "maximum|máximo|maximal|höchstens|max|máx|limit|allowed|at most|budget|deadline|usl|<=?|≤";
 
 /// Text of which one stands in each such line.
-pub(super) const HINTS: &str = r"[0-9][^\r\n(\[]{0,10}[(\[] ?(?:m(?:in|ax|\xc3\xadn|\xc3\xa1x|indest)|h\xc3\xb6chst|limit|required|need|at (?:least|most)|target|[lu]sl|[<>]|\xe2\x89[\xa4\xa5]|allowed|budget|deadline|range|spec|[-+]?[0-9][^\r\n()\[\]]*(?:\.\.|\xe2\x80|to|-|/|,)[^\r\n()\[\]]*[0-9] ?[a-z\xc2\xce%])";
+pub(super) const HINTS: &str = r"[0-9][^\r\n(\[]{0,10}[(\[] ?(?:m(?:in|ax|\xc3\xadn|\xc3\xa1x|indest)|h\xc3\xb6chst|limit|required|need|at (?:least|most)|[lu]sl|[<>]|\xe2\x89[\xa4\xa5]|allowed|budget|deadline|range|spec|[-+]?[0-9][^\r\n()\[\]]*(?:\.\.|\xe2\x80|to|-)[^\r\n()\[\]]*[0-9] ?[a-z\xc2\xce%])";
 
 static LIMITS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let pattern = PATTERN.replace("LOW", LOW).replace("HIGH", HIGH);
@@ -47,14 +48,29 @@ pub(super) fn misses_limit(text: &str) -> bool {
             Some((of.number, part(unit).unwrap_or_default().to_lowercase()))
         };
         let (value, unit) = quantity(1, 2)?;
-        let same = |other: &str| unit.is_empty() || other.is_empty() || unit == other;
         if let Some((limit, of)) = quantity(4, 5) {
             let beyond = if part(3).is_some() { value < limit } else { value > limit };
-            return Some(same(&of) && beyond);
+            return Some(same_unit(&unit, &of) && beyond);
         }
         let (low, _) = quantity(6, 8)?;
         let (high, of) = quantity(7, 8)?;
         Some(!unit.is_empty() && unit == of && low < high && !(low..=high).contains(&value))
     };
-    !goes_on(text) && limits.captures_iter(text).filter_map(missed).any(|missed| missed)
+    !goes_on(text)
+        && !ends_well(text)
+        && limits.captures_iter(text).filter_map(missed).any(|missed| missed)
+}
+
+/// Compares units in small letters, of which some have several names.
+fn same_unit(one: &str, other: &str) -> bool {
+    const NAMES: [&str; 4] =
+        ["s sec secs second seconds", "ms msec", "us usec µs μs", "% percent pct"];
+    one == other || NAMES.iter().any(|names| listed(names, one) && listed(names, other))
+}
+
+/// Tells whether a line goes on as planned, or says itself that all is well.
+fn ends_well(text: &str) -> bool {
+    let rest = text.rsplit([')', ']']).next().unwrap_or_default().to_ascii_lowercase();
+    rest.split(|c: char| !c.is_ascii_alphabetic())
+        .any(|word| listed("ok pass passed good throttling throttled", word))
 }

@@ -130,10 +130,8 @@ pub(super) fn is_odd_in_line(text: &str) -> bool {
     }
     let rows = || text.split(BETWEEN).map(str::trim);
     let failed = rows().filter_map(|row| {
-        let text = match row.strip_suffix([')', '）']) {
-            Some(inside) => inside.rsplit_once(['(', '（'])?.0,
-            None => row,
-        };
+        let inside = row.strip_suffix([')', '）']).unwrap_or(row);
+        let text = inside.rsplit_once(['(', '（']).map_or(inside, |(front, _)| front);
         let row = verdict(text, &FAILED_VERDICTS, true)?;
         (!is_denied(row.name)).then_some(row)
     });

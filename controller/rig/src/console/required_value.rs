@@ -33,7 +33,11 @@ const FORMS: &[(Miss, &str)] = &[
     // `crc stored 0x5a3c9911 computed 0x5a3c9912`, `wrote 00000004 read 00000000`
     (
         Miss::Differs,
-        r"\b(?:stored|expected|expect|golden|reference|want|wanted|wrote|written|programmed)[ :=]+(HEX)[,;]? +(?:but )?(?:computed|calculated|calc|got|read(?: back)?|actual|found|was|received)[ :=]+(HEX)\b",
+        r"\b(?:stored|expected|expect|golden|reference|want|wanted)[ :=]+(HEX)[,;]? +(?:but )?(?:computed|calculated|calc|got|read(?: back)?|actual|found|was|received)[ :=]+(HEX)\b",
+    ),
+    (
+        Miss::Differs,
+        r"\b(?:wrote|written|programmed)[ :=]+(0x[0-9a-f]+|[0-9a-f]{8})[,;]? +(?:but )?(?:got|read(?: back)?|found)[ :=]+(0x[0-9a-f]+|[0-9a-f]{8})\b",
     ),
     (
         Miss::Differs,
@@ -53,7 +57,7 @@ const FORMS: &[(Miss, &str)] = &[
     // `self test: 11/12 ok`
     (
         Miss::Less,
-        r"\b(?:self[ -]?tests?|post|bist|tests?|checks?|cases?|diagnostics?) ?[:=] ?(NUMBER) ?/ ?(NUMBER) (?:ok|good|healthy)[.!]?$",
+        r"\b(?:self[ -]?tests?|post|bist) ?: ?(NUMBER) ?/ ?(NUMBER) (?:ok|good|healthy)[.!]?$",
     ),
     // `throughput 3 kB/s, below limit 100 kB/s`
     (
@@ -76,7 +80,7 @@ const PARTS: &[(&str, &str)] = &[
 ];
 
 /// Text of which one stands in each such line, or in the second line of a pair.
-pub(super) const HINTS: &str = r"\b(?:should|must be|ought to|instead of|differs from|actual|want|computed|limit|minimum|maximum|required|need|at least|at most|target|budget|allowed|threshold|spec)\b|\b(?:stored|golden|reference|wrote|written|programmed|expect|expected)[ :=]+(?:0x)?[0-9a-f]{4}|[0-9] ?/ ?[0-9]+ (?:ok|good|healthy)|[<>]=? ?-?[0-9]";
+pub(super) const HINTS: &str = r"\b(?:should|must be|ought to|instead of|differs from|actual|want|computed|limit|minimum|maximum|required|need|at least|at most|target|budget|allowed|threshold|spec)\b|\b(?:stored|golden|reference|wrote|written|programmed|expect|expected)[ :=]+(?:0x|[0-9a-f]{4})|\bwas 0x|[0-9] ?/ ?[0-9]+ (?:ok|good|healthy)|[<>]=? ?-?[0-9]";
 
 /// How a value misses the one that is required.
 #[derive(Debug, Clone, Copy)]
@@ -118,8 +122,9 @@ pub(super) fn misses_requirement(text: &str) -> bool {
 
 fn differs(one: &str, other: &str) -> bool {
     let hex = |text: &str| u64::from_str_radix(text.strip_prefix("0x")?, 16).ok();
-    let equal = one.parse::<f64>().ok().zip(other.parse::<f64>().ok());
-    let equal = equal.map(|(one, other)| one == other);
+    // `000000e4` is no power.
+    let number = |text: &str| text.parse::<f64>().ok().filter(|_| !text.contains(['e', 'E']));
+    let equal = number(one).zip(number(other)).map(|(one, other)| one == other);
     let equal = equal.or_else(|| hex(one).zip(hex(other)).map(|(one, other)| one == other));
     !one.eq_ignore_ascii_case(other) && !equal.unwrap_or_default()
 }

@@ -74,7 +74,7 @@ pub(super) static FAILURES: LazyLock<Option<Regex>> = LazyLock::new(|| {
 const VERDICTS: [&str; 5] = ["FAIL", "FAILED", "FAILURE", "NG", "NOK"];
 
 /// Words of a line that is no result: of a log that tries again, or goes on in another way.
-const GOES_ON: [&str; 14] = [
+const GOES_ON: [&str; 12] = [
     "retry",
     "retries",
     "retrying",
@@ -87,8 +87,6 @@ const GOES_ON: [&str; 14] = [
     "fallback",
     "ignored",
     "reconnect",
-    "throttling",
-    "throttled",
 ];
 
 /// Most bytes of a field.

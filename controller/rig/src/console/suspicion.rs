@@ -413,7 +413,7 @@ fn is_calm_level(text: &str) -> bool {
 fn crashes(words: &[Word<'_>], at: usize) -> bool {
     let word = words[at].text.as_str();
     let next = words.get(at + 1).filter(|next| is_beside(next));
-    let bug = word == "bug" && words[at].capital && next.is_some();
+    let bug = word == "bug" && words[at].capital && next.is_some_and(|next| next.before != "-");
     let begins = at == 0 || at == 1 && words[0].text == "in";
     let compound = || {
         begins
