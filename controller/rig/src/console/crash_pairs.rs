@@ -1,6 +1,5 @@
 //! Tells whether neighbouring words name a crash. Pure.
 
-use super::suspicion::{NEGATIONS, RESULTS};
 use super::words::{Word, listed};
 
 /// A first word, its second words and, where these say too little, its third words.
@@ -64,6 +63,15 @@ const PAIRS: &[(&str, &str, &str)] = &[
 const THINGS: &str = "\
     detection detector protection check checks checking counter counters handler support polling \
     rate correctly corrected";
+
+/// Words that say that all is well at the start or the end of a line.
+pub(super) const RESULTS: &str = "\
+    ok okay pass passed passes success successful successfully succeeded done complete \
+    completed good healthy clean fine none xfail skip no off n/a nil";
+
+/// Words that deny the crash word behind them.
+pub(super) const NEGATIONS: &str = "\
+    no not without 0 zero none never non nor cannot can't didn't doesn't won't any";
 
 /// Causes of a reset that no crash has.
 const PLAIN_RESETS: &str = "por pin external poweron power_on";

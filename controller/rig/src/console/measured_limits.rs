@@ -25,12 +25,12 @@ const PATTERN: &str = concat!(
 
 /// Words in front of a lower limit, and of an upper one.
 const LOW: &str =
-    "minimum|mínimo|minimal|mindestens|min|mín|required|needs?|needed|at least|lsl|>=?|≥";
+    "minimum|mínimo|minimal|mindestens|min|mín|required|needs?|needed|at least|target|lsl|>=?|≥";
 const HIGH: &str =
     "maximum|máximo|maximal|höchstens|max|máx|limit|allowed|at most|budget|deadline|usl|<=?|≤";
 
 /// Text of which one stands in each such line.
-pub(super) const HINTS: &str = r"[0-9][^\r\n(\[]{0,10}[(\[] ?(?:m(?:in|ax|\xc3\xadn|\xc3\xa1x|indest)|h\xc3\xb6chst|limit|required|need|at (?:least|most)|[lu]sl|[<>]|\xe2\x89[\xa4\xa5]|allowed|budget|deadline|range|spec|[-+]?[0-9][^\r\n()\[\]]*(?:\.\.|\xe2\x80|to|-)[^\r\n()\[\]]*[0-9] ?[a-z\xc2\xce%])";
+pub(super) const HINTS: &str = r"[0-9][^\r\n(\[]{0,10}[(\[] ?(?:m(?:in|ax|\xc3\xadn|\xc3\xa1x|indest)|h\xc3\xb6chst|limit|required|need|at (?:least|most)|target|[lu]sl|[<>]|\xe2\x89[\xa4\xa5]|allowed|budget|deadline|range|spec|[-+]?[0-9][^\r\n()\[\]]*(?:\.\.|\xe2\x80|to|-)[^\r\n()\[\]]*[0-9] ?[a-z\xc2\xce%])";
 
 static LIMITS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let pattern = PATTERN.replace("LOW", LOW).replace("HIGH", HIGH);
@@ -48,6 +48,12 @@ pub(super) fn misses_limit(text: &str) -> bool {
             Some((of.number, part(unit).unwrap_or_default().to_lowercase()))
         };
         let (value, unit) = quantity(1, 2)?;
+        // `bed 23 C (target 60 C), heating`
+        let goes_on = part(3).is_some_and(|word| word.eq_ignore_ascii_case("target"))
+            && !text.trim_end_matches(['.', '!', ' ']).ends_with([')', ']']);
+        if goes_on {
+            return None;
+        }
         if let Some((limit, of)) = quantity(4, 5) {
             let beyond = if part(3).is_some() { value < limit } else { value > limit };
             return Some(same_unit(&unit, &of) && beyond);

@@ -13,7 +13,7 @@
 //! end, only lines around the stems of these words are.
 //! `suspicion_lines.toml` holds the lines that the words were chosen by.
 
-use super::crash_pairs::{is_beside, is_crash_pair};
+use super::crash_pairs::{NEGATIONS, RESULTS, is_beside, is_crash_pair};
 use super::cut_headline::is_torn_headline;
 use super::failed_result::{is_hex_dump, is_of_none, tells_failure};
 use super::fatal_phrases::tells_end;
@@ -88,17 +88,8 @@ const WANTED: &str = "expected ignored skipped recovered simulated injected supp
 /// Words that say that something failed.
 const FAILED: &str = "fail failed failure failures fails testfailed";
 
-/// Words that say that all is well at the start or the end of a line.
-pub(super) const RESULTS: &str = "\
-    ok okay pass passed passes success successful successfully succeeded done complete \
-    completed good healthy clean fine none xfail skip no off n/a nil";
-
 /// Words at the start of a line that make it the result of a test.
 const VERDICTS: &str = "ok okay pass passed passes xfail skip";
-
-/// Words that deny the crash word behind them.
-pub(super) const NEGATIONS: &str = "\
-    no not without 0 zero none never non nor cannot can't didn't doesn't won't any";
 
 /// Words in front of a crash word that announce a test or a part of the set-up.
 const ANNOUNCEMENTS: &str = "\
