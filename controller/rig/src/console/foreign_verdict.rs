@@ -43,11 +43,8 @@ pub(super) fn is_foreign_verdict(text: &str) -> bool {
     // What stands in brackets behind a verdict is its reason, unless it counts none.
     let detail = whole.strip_suffix([')', '）']).and_then(|text| text.rsplit_once(['(', '（']));
     let front = detail.filter(|(_, detail)| !detail.trim_start().starts_with('0'));
-    let fronts = front.map(|(front, _)| front);
-    [Some(whole), fronts]
-        .into_iter()
-        .flatten()
-        .any(|text| ends_badly(text.trim_end_matches(closing)))
+    let mut texts = std::iter::once(whole).chain(front.map(|(front, _)| front));
+    texts.any(|text| ends_badly(text.trim_end_matches(closing)))
 }
 
 fn ends_badly(text: &str) -> bool {

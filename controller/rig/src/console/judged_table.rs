@@ -31,7 +31,7 @@ const APART: usize = 3;
 /// Longest head.
 const HEAD: usize = 160;
 
-/// Text of which one stands in each head.
+/// Text of which one stands in each head, unless a word of results does.
 pub(super) const HINTS: &str = r"\b(?:meas(?:ured|urement)?|value|actual|reading)\b[^\r\n]*\b(?:min|max|lo|hi|low|high|lower|upper|[lu]sl|[lu]l|minimum|maximum)\b|\b(?:min|max|lo|hi|low|high|lower|upper|[lu]sl|[lu]l|minimum|maximum)\b[^\r\n]*\b(?:meas(?:ured|urement)?|value|actual|reading)\b|\b(?:verdict|outcome|judge?ment)\b";
 
 /// What stands between the cells of a row.
@@ -167,15 +167,19 @@ impl JudgedTable {
             Judge::Flag(at) => flag(cells[at], SET, CLEAR)?,
             Judge::Verdict(at) => flag(cells[at], PASSED, FAILED)?,
         };
-        let first = match self.judge {
-            Judge::Limits { value, low, high } => {
-                [Some(value), low, high].into_iter().flatten().min().unwrap_or(value)
-            }
-            Judge::Flag(at) | Judge::Verdict(at) => at,
-        };
-        let mut names = cells[..first].to_vec();
+        let mut names = cells[..self.first_judged()].to_vec();
         names.retain(|cell| cell.chars().any(char::is_alphabetic));
         Some((names, passed))
+    }
+
+    /// Returns the first column that decides.
+    fn first_judged(&self) -> usize {
+        match self.judge {
+            Judge::Limits { value, low, high } => {
+                low.into_iter().chain(high).fold(value, usize::min)
+            }
+            Judge::Flag(at) | Judge::Verdict(at) => at,
+        }
     }
 }
 
