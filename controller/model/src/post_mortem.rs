@@ -53,11 +53,21 @@ pub struct ThreadStory {
 pub struct FaultSighting {
     /// The fault in short, such as `HardFault`.
     pub name: String,
-    /// Whether this proves that the core executes the handler. Where the core keeps only what its
-    /// last fault was, a post-mortem has to find that out.
-    pub proven: bool,
+    /// What this proves.
+    pub proof: FaultProof,
     /// How many faults the core has taken in this boot, where each is seen.
     pub taken: Option<u32>,
+}
+
+/// What the sight of a fault proves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FaultProof {
+    /// The core executes the handler.
+    InHandler,
+    /// The core keeps only what its last fault was. A post-mortem has to find out whether it is over.
+    Suspected,
+    /// The target has ended by itself behind the fault, so that nothing tells whether it was over.
+    Ended,
 }
 
 /// One function call on the stack.

@@ -5,12 +5,13 @@ use std::path::Path;
 
 use jig_drivers::qemu::{Exceptions, Machine, TrapTaken};
 use jig_model::Cause;
-use jig_model::post_mortem::{FaultSighting, PostMortem};
+use jig_model::post_mortem::{FaultProof, FaultSighting, PostMortem};
 use jig_model::profile::MemoryRegion;
 use jig_model::protocol::{BoxFuture, DebugPort, DriverError, PostMortemRequest};
 
 use super::halted_core::{is_lost, physical_pc};
 use super::telling::told;
+use super::trap_watch::is_emulated;
 use crate::code_map::CodeMap;
 use crate::debug_info::{exception_name, is_fault};
 use crate::fatal_halt::{FatalRanges, STACK_WORDS};
@@ -122,13 +123,28 @@ pub(super) fn suspicion(text: &str, seen: &Exceptions) -> Option<FaultSighting> 
     let taken = seen.faults;
     let number = exception_of(&snapshot.registers)?;
     let name = exception_name(number);
-    (number != 0 || taken > 0).then_some(FaultSighting { name, proven: false, taken: Some(taken) })
+    let sighting = FaultSighting { name, proof: FaultProof::Suspected, taken: Some(taken) };
+    (number != 0 || taken > 0).then_some(sighting)
 }
 
-/// Tells of the fault whose handler a Cortex-M has not left when its emulator ended.
+/// Tells of the fault whose handler a Cortex-M has not left when its emulator ended, or which a RISC-V core
+/// took behind the last output: of that core, returns are not reported.
 pub(crate) fn at_end(seen: &Exceptions) -> Option<FaultSighting> {
-    let fault = seen.open.iter().rev().map(|open| open.number).find(|&number| is_fault(number))?;
-    Some(FaultSighting { name: ended_in_handler(fault), proven: true, taken: Some(seen.faults) })
+    let taken = Some(seen.faults);
+    let open = seen.open.iter().rev().map(|open| open.number).find(|&number| is_fault(number));
+    if let Some(fault) = open {
+        let name = ended_in_handler(fault);
+        return Some(FaultSighting { name, proof: FaultProof::InHandler, taken });
+    }
+    let fault = seen.fault.as_ref().filter(|_| !seen.printed)?;
+    let &TrapTaken { cause, at, value, .. } = fault;
+    // Of an illegal instruction, the value is the instruction.
+    if is_emulated(cause, Some(value)) {
+        return None;
+    }
+    let what = Trap { cause, at, value, handler: 0 }.what();
+    let name = format!("{what} at {at:#010x}, behind which the target has ended");
+    Some(FaultSighting { name, proof: FaultProof::Ended, taken })
 }
 
 /// Names a fault whose handler has ended the program.
@@ -145,7 +161,8 @@ fn reported(seen: &Exceptions) -> Option<FaultSighting> {
     let taken = seen.fault.as_ref().or_else(|| seen.call.as_ref().filter(unanswered))?;
     let TrapTaken { cause, at, value, .. } = *taken;
     let what = Trap { cause, at, value, handler: 0 }.what();
-    Some(FaultSighting { name: format!("{what} at {at:#010x}"), proven: false, taken: None })
+    let name = format!("{what} at {at:#010x}");
+    Some(FaultSighting { name, proof: FaultProof::Suspected, taken: None })
 }
 
 /// Tells of the fault in which a core is; of a RISC-V core, which fault it took last.
@@ -153,10 +170,10 @@ pub(super) fn sighting(text: &str) -> Option<FaultSighting> {
     if let Some(snapshot) = parse_registers(text) {
         let trap = Trap::last(&snapshot).into_iter().next().or_else(|| Trap::call(&snapshot))?;
         let name = format!("{} at {:#010x}", trap.what(), trap.at);
-        return Some(FaultSighting { name, proven: false, taken: None });
+        return Some(FaultSighting { name, proof: FaultProof::Suspected, taken: None });
     }
     let (_, number) = fault_in(text)?;
-    Some(FaultSighting { name: exception_name(number), proven: true, taken: None })
+    Some(FaultSighting { name: exception_name(number), proof: FaultProof::InHandler, taken: None })
 }
 
 /// Returns the registers of a Cortex-M if it executes the handler of a fault.
@@ -223,7 +240,7 @@ FPSCR: 00000000\r
             let found = suspicion(&text, &seen);
             assert_eq!(found.is_some(), suspected, "{xpsr} {taken}");
             // What is suspected has to be found by a post-mortem.
-            assert!(found.is_none_or(|found| !found.proven));
+            assert!(found.is_none_or(|found| found.proof == FaultProof::Suspected));
         }
         let call = |in_a_row, interrupted| TrapTaken {
             cause: 8,
@@ -236,6 +253,20 @@ FPSCR: 00000000\r
         {
             let seen = Exceptions { call: Some(call), ..Exceptions::default() };
             assert_eq!(reported(&seen).is_some(), suspected, "{seen:?}");
+        }
+        let fault = |cause, value, printed| {
+            let fault = Some(TrapTaken { cause, value, ..TrapTaken::default() });
+            at_end(&Exceptions { faults: 1, fault, printed, ..Exceptions::default() })
+        };
+        // `unimp` and a refused load; `csrr` is emulated, and a misaligned load.
+        for (found, told) in [
+            (fault(2, 0xc000_1073, false), true),
+            (fault(5, 0, false), true),
+            (fault(5, 0, true), false),
+            (fault(2, 0xf110_2573, false), false),
+            (fault(4, 0x8000_0001, false), false),
+        ] {
+            assert_eq!(found.map(|found| found.proof), told.then_some(FaultProof::Ended));
         }
         assert_eq!(fault_in(" pc       800000a8\r\n mcause   00000002\r\n"), None);
     }

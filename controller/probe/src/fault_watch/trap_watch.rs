@@ -165,7 +165,7 @@ fn instruction(channels: &mut DebugChannels, at: u32) -> Result<Option<u32>, Cha
 
 /// Tells whether systems handle such a fault as part of their work: they emulate misaligned accesses, map
 /// pages, switch the floating-point unit on when it is first used, and emulate control registers.
-fn is_emulated(cause: u32, instruction: Option<u32>) -> bool {
+pub(super) fn is_emulated(cause: u32, instruction: Option<u32>) -> bool {
     const ILLEGAL: u32 = 2;
     // What assemblers make of `unimp`: a write to a register that is read-only.
     const UNIMP: u32 = 0xc000_1073;

@@ -12,7 +12,7 @@ use jig_drivers::qemu::{
 };
 use jig_model::Cause;
 use jig_model::event::BoardEvent;
-use jig_model::post_mortem::{FaultSighting, PostMortem};
+use jig_model::post_mortem::{FaultProof, FaultSighting, PostMortem};
 use jig_model::profile::{Arch, BoardProfile, Deploy};
 use jig_model::protocol::{
     BindContext, BoxFuture, DebugPort, DriverError, PartFactory, PostMortemRequest, Power,
@@ -205,7 +205,7 @@ impl DebugPort for WatchHandle {
                 return Ok(None);
             }
             let name = "a fatal error".to_owned();
-            Ok(Some(FaultSighting { name, proven: false, taken: None }))
+            Ok(Some(FaultSighting { name, proof: FaultProof::Suspected, taken: None }))
         })
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jig_model::event::BoardEvent;
 use jig_model::image::{DeployReport, Image};
-use jig_model::post_mortem::{FaultSighting, PostMortem};
+use jig_model::post_mortem::{FaultProof, FaultSighting, PostMortem};
 use jig_model::protocol::{DriverError, PostMortemRequest, PowerState, SharedSink};
 use jig_model::{Cause, chain};
 use tokio::sync::mpsc;
@@ -534,7 +534,7 @@ impl BoardOwner {
         };
         if let Some(fault) = live.ended_in {
             let (name, taken) = (ended_in_handler(fault), Some(live.faults));
-            return Ok(Some(FaultSighting { name, proven: true, taken }));
+            return Ok(Some(FaultSighting { name, proof: FaultProof::InHandler, taken }));
         }
         let read = async {
             let number = active_exception(&live.handle).await?;
@@ -548,7 +548,7 @@ impl BoardOwner {
         })?;
         let name = exception_name(number);
         let taken = Some(live.faults);
-        Ok(suspected.then_some(FaultSighting { name, proven: false, taken }))
+        Ok(suspected.then_some(FaultSighting { name, proof: FaultProof::Suspected, taken }))
     }
 
     /// Finds out whether the core is in a fault for good; it stands afterwards.

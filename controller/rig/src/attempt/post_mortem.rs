@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jig_model::image::{DeployReport, Image, ImageFormat};
-use jig_model::post_mortem::{FaultSighting, PostMortem, StackFrame};
+use jig_model::post_mortem::{FaultProof, FaultSighting, PostMortem, StackFrame};
 use jig_model::protocol::{DebugPort, DriverError, PostMortemRequest, RunControl};
 use jig_model::{Cause, Fault, RunEvent, chain};
 use tokio::time::{sleep, timeout};
@@ -201,7 +201,7 @@ impl Examination<'_> {
                 None => Ok(None),
             }
         };
-        let FaultSighting { name, proven, taken } = match looked.await {
+        let FaultSighting { name, proof, taken } = match looked.await {
             Ok(found) => found?,
             Err(error) => {
                 note_failure(board, &error);
@@ -212,16 +212,17 @@ impl Examination<'_> {
         let error = loop {
             tries += 1;
             match self.examine(board, debug, image.clone(), Cause::CoreFault).await {
-                // The handler may have ended the target meanwhile, and that is proof.
-                Ok(None) if !proven => match self.current_fault(debug).await {
-                    Ok(ended) => {
-                        let ended = ended.filter(|fault| fault.proven)?;
-                        let found = unknown(ended.name, ended.taken);
-                        return Some(CoreFinding { proves: Some(Cause::CoreFault), ..found });
+                // The handler may have ended the target meanwhile.
+                Ok(None) if proof == FaultProof::Suspected => {
+                    match self.current_fault(debug).await {
+                        Ok(ended) => {
+                            let ended = ended.filter(|now| now.proof != FaultProof::Suspected)?;
+                            return Some(without_story(ended));
+                        }
+                        Err(error) => break Some(error),
                     }
-                    Err(error) => break Some(error),
-                },
-                // The core has proven the fault, even if nothing explains it.
+                }
+                // The fault is proven, even if nothing explains it.
                 Ok(None) => break None,
                 Ok(finding) => return finding.map(|finding| CoreFinding { taken, ..finding }),
                 Err(PostMortemError::Port(_)) if tries < TRIES => {}
@@ -231,9 +232,7 @@ impl Examination<'_> {
         if let Some(error) = &error {
             note_failure(board, error);
         }
-        let unknown = unknown(name, taken);
-        let proves = if proven { Some(Cause::CoreFault) } else { unknown.proves };
-        Some(CoreFinding { proves, ..unknown })
+        Some(without_story(FaultSighting { name, proof, taken }))
     }
 
     /// Reads in which fault the core is.
@@ -339,6 +338,13 @@ impl Examination<'_> {
         });
         told
     }
+}
+
+/// What is found of a fault that no post-mortem explains.
+fn without_story(FaultSighting { name, proof, taken }: FaultSighting) -> CoreFinding {
+    let found = unknown(name, taken);
+    let proven = (proof == FaultProof::InHandler).then_some(Cause::CoreFault);
+    CoreFinding { proves: proven.or(found.proves), ..found }
 }
 
 /// What is found of a core that may be in a fault.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use jig_model::VerdictKind::{EnvError, Fail, Inconclusive, Pass};
 use jig_model::event::BoardEvent;
 use jig_model::image::{DeployReport, Image};
-use jig_model::post_mortem::{FaultSighting, PostMortem, StackFrame};
+use jig_model::post_mortem::{FaultProof, FaultSighting, PostMortem, StackFrame};
 use jig_model::protocol::{
     BindContext, BoxFuture, CheckReport, DebugPort, DriverError, DriverFactory, Flasher,
     HealthCheck, PostMortemRequest, Protocols,
@@ -31,6 +31,8 @@ enum Answer {
 
 /// A look behind the end that the handler of a fault made: proof, whatever else the looks show.
 const ENDED: &str = "HardFault, from whose handler the target has ended";
+/// A look that finds a target that has ended behind a fault, in its handler or not.
+const ENDED_BEHIND: &str = "illegal instruction at 0x80000100, behind which the target has ended";
 
 /// A look that fails.
 const UNREADABLE: &str = "unreadable";
@@ -142,10 +144,16 @@ impl DebugPort for Rich {
     fn current_fault(&mut self) -> BoxFuture<'_, Result<Option<FaultSighting>, DriverError>> {
         let count = self.looked.fetch_add(1, Ordering::Relaxed);
         let look = self.looks.get(count).or(self.looks.last()).copied().unwrap_or_default();
-        let (proven, taken) = (!self.last_fault_only || look == Some(ENDED), self.taken);
+        let proof = match look {
+            Some(ENDED) => FaultProof::InHandler,
+            Some(ENDED_BEHIND) => FaultProof::Ended,
+            _ if self.last_fault_only => FaultProof::Suspected,
+            _ => FaultProof::InHandler,
+        };
+        let taken = self.taken;
         let sighting = move |name: &str| match name {
             UNREADABLE => Err(DriverError::new(Cause::EmulatorStuck, "the core is not told")),
-            name => Ok(FaultSighting { name: name.to_owned(), proven, taken }),
+            name => Ok(FaultSighting { name: name.to_owned(), proof, taken }),
         };
         Box::pin(async move { look.map(sighting).transpose() })
     }
@@ -383,10 +391,14 @@ async fn a_green_end_is_none_while_the_core_stands_in_a_fault() {
         assert_eq!(rich.asked(), vec![Cause::CoreFault; tries]);
     }
     // A handler that ends the target while the post-mortem looks leaves it nothing.
-    let bench = Bench::new(vec![vec![print("fake boot\n"), print(GREEN)]]);
-    let looks = vec![Some("HardFault"), Some("HardFault"), Some(ENDED)];
-    let rich = Rich { looks, last_fault_only: true, ..Rich::new(bench, Answer::KnowsNothing) };
-    assert_eq!(rich.verdict(&plan(BOOT_AND_WAIT)).await, (Fail, Cause::CoreFault));
+    for (ended, verdict) in
+        [(ENDED, (Fail, Cause::CoreFault)), (ENDED_BEHIND, (Inconclusive, Cause::Unconfirmed))]
+    {
+        let bench = Bench::new(vec![vec![print("fake boot\n"), print(GREEN)]]);
+        let looks = vec![Some("HardFault"), Some("HardFault"), Some(ended)];
+        let rich = Rich { looks, last_fault_only: true, ..Rich::new(bench, Answer::KnowsNothing) };
+        assert_eq!(rich.verdict(&plan(BOOT_AND_WAIT)).await, verdict, "{ended}");
+    }
     // A state that cannot be read is tried again; one that stays unknown is no pass.
     let (late, never) = (vec![Some(UNREADABLE), Some(UNREADABLE), None], vec![Some(UNREADABLE)]);
     let half = vec![Some("HardFault"), Some(UNREADABLE)];
@@ -405,6 +417,7 @@ async fn a_green_end_is_none_while_the_core_stands_in_a_fault() {
     let ends = |code| vec![print(GREEN), Beat::Drain, Beat::End(BoardEvent::TargetExit { code })];
     for (beats, looks, verdict) in [
         (ends(0), &standing, (Fail, Cause::CoreFault)),
+        (ends(0), &vec![Some(ENDED_BEHIND)], (Inconclusive, Cause::Unconfirmed)),
         (ends(0), &vec![None], (Pass, Cause::Passed)),
         (ends(3), &standing, (Fail, Cause::GuestExit)),
         (vec![print(RED)], &standing, (Fail, Cause::TestFailed)),
