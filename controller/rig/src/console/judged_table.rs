@@ -8,6 +8,8 @@
 //! the same name was tried again.
 
 use super::log_prefix::texts;
+use super::quantity::Quantity;
+use super::table::{APART, Separator, holds_verdicts};
 use super::words::listed;
 
 /// Names of columns.
@@ -15,7 +17,6 @@ const MEASURED: &str = "meas measured measurement value actual reading";
 const LOW: &str = "min minimum lo low lower lsl ll";
 const HIGH: &str = "max maximum hi high upper usl ul";
 const FLAGS: &str = "pass passed";
-const VERDICTS: &str = "verdict outcome judgement judgment";
 /// Names of columns that make a table one of counts.
 const COUNTS: &str =
     "fail failed failures total tests run errors skip skipped ignored count rate pass% warn";
@@ -26,48 +27,11 @@ const CLEAR: &str = "0 false no n";
 const PASSED: &str = "pass passed ok good";
 const FAILED: &str = "no ng nok out high low bad over under reject rejected x";
 
-/// Most lines between the rows of a table.
-const APART: usize = 3;
 /// Longest head.
 const HEAD: usize = 160;
 
 /// Text of which one stands in each head, unless a word of results does.
-pub(super) const HINTS: &str = r"\b(?:meas(?:ured|urement)?|value|actual|reading)\b[^\r\n]*\b(?:min|max|lo|hi|low|high|lower|upper|[lu]sl|[lu]l|minimum|maximum)\b|\b(?:min|max|lo|hi|low|high|lower|upper|[lu]sl|[lu]l|minimum|maximum)\b[^\r\n]*\b(?:meas(?:ured|urement)?|value|actual|reading)\b|\b(?:verdict|outcome|judge?ment)\b";
-
-/// What stands between the cells of a row.
-#[derive(Debug, Clone, Copy)]
-enum Separator {
-    /// A bar, also one of the characters that draw boxes.
-    Bar,
-    Char(char),
-    /// Two blanks or more.
-    Blanks,
-}
-
-impl Separator {
-    /// Returns the one that a head has.
-    fn of(head: &str) -> Option<Self> {
-        if head.contains(is_bar) {
-            return Some(Self::Bar);
-        }
-        let char = [';', '\t', ','].into_iter().find(|c| head.contains(*c)).map(Self::Char);
-        char.or_else(|| head.contains("  ").then_some(Self::Blanks))
-    }
-
-    fn cells(self, text: &str) -> Vec<&str> {
-        let text = text.trim();
-        let cells: Vec<&str> = match self {
-            Self::Bar => text.trim_matches(is_bar).split(is_bar).collect(),
-            Self::Char(c) => text.split(c).collect(),
-            Self::Blanks => text.split("  ").filter(|cell| !cell.trim().is_empty()).collect(),
-        };
-        cells.into_iter().map(|cell| cell.trim().trim_matches(['*', '_', '"'])).collect()
-    }
-}
-
-fn is_bar(c: char) -> bool {
-    matches!(c, '|' | '\u{2502}' | '\u{2503}' | '\u{2551}')
-}
+pub(super) const HINTS: &str = r"\b(?:meas(?:ured|urement)?|value|actual|reading)\b[^\r\n]*\b(?:min|max|lo|hi|low|high|lower|upper|[lu]sl|[lu]l|minimum|maximum)\b|\b(?:min|max|lo|hi|low|high|lower|upper|[lu]sl|[lu]l|minimum|maximum)\b[^\r\n]*\b(?:meas(?:ured|urement)?|value|actual|reading)\b|\b(?:result|verdict|outcome|judge?ment)\b";
 
 /// The columns that decide.
 #[derive(Debug, Clone, Copy)]
@@ -104,10 +68,11 @@ impl JudgedTable {
         if names.len() < 3 || !names.iter().all(lettered) {
             return None;
         }
-        let only = |list: &str| {
-            let mut found = (0..names.len()).filter(|&at| listed(list, names[at]));
+        let sole = |is: &dyn Fn(&str) -> bool| {
+            let mut found = (0..names.len()).filter(|&at| is(names[at]));
             found.next().filter(|_| found.next().is_none())
         };
+        let only = |list: &str| sole(&|name| listed(list, name));
         let limits = || {
             let (low, high) = (only(LOW), only(HIGH));
             let value = only(MEASURED).filter(|_| low.is_some() || high.is_some())?;
@@ -115,7 +80,7 @@ impl JudgedTable {
         };
         let counts = names.iter().any(|name| listed(COUNTS, name));
         let flag = || only(FLAGS).filter(|_| !counts).map(Judge::Flag);
-        let judge = limits().or_else(|| only(VERDICTS).map(Judge::Verdict)).or_else(flag)?;
+        let judge = limits().or_else(|| sole(&holds_verdicts).map(Judge::Verdict)).or_else(flag)?;
         Some(Self { separator, columns: names.len(), judge })
     }
 
@@ -189,47 +154,6 @@ fn flag(cell: &str, good: &str, bad: &str) -> Option<bool> {
     (good || listed(bad, &small)).then_some(good)
 }
 
-/// A number and its unit.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Quantity<'a> {
-    pub(super) number: f64,
-    unit: &'a str,
-}
-
-impl<'a> Quantity<'a> {
-    /// Reads `3.021 V`, `0,41 Nm`, `3.2e-03`, `95%`.
-    pub(super) fn parse(text: &'a str) -> Option<Self> {
-        let text = text.trim();
-        let numeric = |c: char| c.is_ascii_digit() || matches!(c, '.' | ',' | '-' | '+');
-        let mut len = text.find(|c| !numeric(c)).unwrap_or(text.len());
-        // An exponent
-        let rest = text[len..].strip_prefix(['e', 'E']);
-        let power = rest.map(|rest| {
-            let digits = rest.strip_prefix(['-', '+']).unwrap_or(rest);
-            let count = digits.bytes().take_while(u8::is_ascii_digit).count();
-            if count > 0 { 1 + rest.len() - digits.len() + count } else { 0 }
-        });
-        len += power.unwrap_or_default();
-        // `65,536` has a separator of thousands, or three decimals.
-        let grouped =
-            text[..len].split_once(',').filter(|(front, _)| !matches!(*front, "0" | "-0"));
-        if grouped.is_some_and(|(_, rest)| rest.bytes().take_while(u8::is_ascii_digit).count() == 3)
-        {
-            return None;
-        }
-        let number: f64 = text[..len].replacen(',', ".", 1).parse().ok()?;
-        let unit = text[len..].trim();
-        let plain = |c: char| c.is_alphabetic() || matches!(c, '%' | '/' | '\u{b0}' | '\u{b2}');
-        let short = unit.chars().count() <= 8 && unit.chars().all(plain);
-        (short && number.is_finite()).then_some(Self { number, unit })
-    }
-
-    /// Tells whether two of them have the same unit, as far as they have one.
-    pub(super) fn is_comparable(&self, other: &Self) -> bool {
-        self.unit.is_empty() || other.unit.is_empty() || self.unit == other.unit
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -297,23 +221,6 @@ mod tests {
         }
     }
 
-    #[test]
-    fn quantities_have_a_number_and_a_unit() {
-        for (text, number, unit) in [
-            ("3.021 V", 3.021, "V"),
-            ("0,41 Nm", 0.41, "Nm"),
-            ("3.2e-03", 0.0032, ""),
-            ("95%", 95.0, "%"),
-            ("-97 dBm", -97.0, "dBm"),
-            ("5e", 5.0, "e"),
-        ] {
-            assert_eq!(Quantity::parse(text), Some(Quantity { number, unit }), "{text}");
-        }
-        for text in ["", "V", "1.2.3", "12 of 14", "0x12", "inf", "1 abcdefghijk"] {
-            assert_eq!(Quantity::parse(text), None, "{text}");
-        }
-    }
-
     proptest! {
         #[test]
         fn any_table_is_answered(head in "\\PC{0,60}", rows in prop::collection::vec("\\PC{0,40}", 0..6)) {
@@ -321,11 +228,6 @@ mod tests {
             if let Some(table) = JudgedTable::of(&head) {
                 prop_assert!(table.failed_row(&rows).is_none_or(|row| row <= rows.len()));
             }
-        }
-
-        #[test]
-        fn any_text_may_be_a_quantity(text in "[-+0-9.,eE V%]{0,12}") {
-            Quantity::parse(&text);
         }
     }
 }

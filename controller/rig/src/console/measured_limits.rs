@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 
 use regex_automata::meta::Regex;
 
-use super::judged_table::Quantity;
+use super::quantity::Quantity;
 use super::result_rows::goes_on;
 use super::scan::searched_once;
 use super::words::listed;
@@ -43,35 +43,31 @@ pub(super) fn misses_limit(text: &str) -> bool {
     let missed = |captures: regex_automata::util::captures::Captures| {
         let part = |group: usize| captures.get_group(group).map(|span| &text[span.range()]);
         let quantity = |number: usize, unit: usize| {
-            let joined = format!("{}{}", part(number)?, part(unit).unwrap_or_default());
-            let of = Quantity::parse(&joined)?;
-            Some((of.number, part(unit).unwrap_or_default().to_lowercase()))
+            let unit = part(unit).unwrap_or_default();
+            Some(Quantity { unit, ..Quantity::parse(part(number)?)? })
         };
-        let (value, unit) = quantity(1, 2)?;
+        let value = quantity(1, 2)?;
         // `bed 23 C (target 60 C), heating`
         let goes_on = part(3).is_some_and(|word| word.eq_ignore_ascii_case("target"))
             && !text.trim_end_matches(['.', '!', ' ']).ends_with([')', ']']);
         if goes_on {
             return None;
         }
-        if let Some((limit, of)) = quantity(4, 5) {
-            let beyond = if part(3).is_some() { value < limit } else { value > limit };
-            return Some(same_unit(&unit, &of) && beyond);
+        if let Some(limit) = quantity(4, 5) {
+            let beyond = match part(3) {
+                Some(_) => value.number < limit.number,
+                None => value.number > limit.number,
+            };
+            return Some(value.has_unit_of(&limit) && beyond);
         }
-        let (low, _) = quantity(6, 8)?;
-        let (high, of) = quantity(7, 8)?;
-        Some(!unit.is_empty() && unit == of && low < high && !(low..=high).contains(&value))
+        let (low, high) = (quantity(6, 8)?, quantity(7, 8)?);
+        let outside = !(low.number..=high.number).contains(&value.number);
+        let range = !value.unit.is_empty() && value.has_unit_of(&high) && low.number < high.number;
+        Some(range && outside)
     };
     !goes_on(text)
         && !ends_well(text)
         && limits.captures_iter(text).filter_map(missed).any(|missed| missed)
-}
-
-/// Compares units in small letters, of which some have several names.
-fn same_unit(one: &str, other: &str) -> bool {
-    const NAMES: [&str; 4] =
-        ["s sec secs second seconds", "ms msec", "us usec µs μs", "% percent pct"];
-    one == other || NAMES.iter().any(|names| listed(names, one) && listed(names, other))
 }
 
 /// Tells whether a line goes on as planned, or says itself that all is well.

@@ -11,6 +11,7 @@ use std::sync::LazyLock;
 use regex_automata::meta::Regex;
 use regex_automata::util::syntax;
 
+use super::quantity::Quantity;
 use super::result_rows::goes_on;
 use super::scan::searched_once;
 
@@ -48,11 +49,11 @@ const FORMS: &[(Miss, &str)] = &[
     // `latency max 900 us > 500 us limit`
     (
         Miss::Greater,
-        r"^NAME(?: ?[:=] ?| )(NUMBER) ?UNIT ?>=? ?(NUMBER) ?UNIT ?\(?(?:limit|maximum|max|allowed|budget)\)?[.!]?$",
+        r"^NAME(?: ?[:=] ?| )(NUMBER ?UNIT) ?>=? ?(NUMBER ?UNIT) ?\(?(?:limit|maximum|max|allowed|budget)\)?[.!]?$",
     ),
     (
         Miss::Less,
-        r"^NAME(?: ?[:=] ?| )(NUMBER) ?UNIT ?<=? ?(NUMBER) ?UNIT ?\(?(?:minimum|min|required|target)\)?[.!]?$",
+        r"^NAME(?: ?[:=] ?| )(NUMBER ?UNIT) ?<=? ?(NUMBER ?UNIT) ?\(?(?:minimum|min|required|target)\)?[.!]?$",
     ),
     // `self test: 11/12 ok`
     (
@@ -62,11 +63,11 @@ const FORMS: &[(Miss, &str)] = &[
     // `throughput 3 kB/s, below limit 100 kB/s`
     (
         Miss::Less,
-        r"^NAME(?: ?[:=] ?| )(NUMBER) ?UNIT,? ?[(\[]?(?:is )?(?:below|under) (?:the )?(?:limit|minimum|min|threshold|required|requirement|target|spec\w*)(?: of)? ?[:=]? ?(NUMBER) ?UNIT[)\]]?[.!]?$",
+        r"^NAME(?: ?[:=] ?| )(NUMBER ?UNIT),? ?[(\[]?(?:is )?(?:below|under) (?:the )?(?:limit|minimum|min|threshold|required|requirement|target|spec\w*)(?: of)? ?[:=]? ?(NUMBER ?UNIT)[)\]]?[.!]?$",
     ),
     (
         Miss::Greater,
-        r"^NAME(?: ?[:=] ?| )(NUMBER) ?UNIT,? ?[(\[]?(?:is )?(?:above|over|exceeds) (?:the )?(?:limit|maximum|max|threshold|budget|allowed|spec\w*)(?: of)? ?[:=]? ?(NUMBER) ?UNIT[)\]]?[.!]?$",
+        r"^NAME(?: ?[:=] ?| )(NUMBER ?UNIT),? ?[(\[]?(?:is )?(?:above|over|exceeds) (?:the )?(?:limit|maximum|max|threshold|budget|allowed|spec\w*)(?: of)? ?[:=]? ?(NUMBER ?UNIT)[)\]]?[.!]?$",
     ),
 ];
 
@@ -110,7 +111,10 @@ pub(super) fn misses_requirement(text: &str) -> bool {
     let value = |group: usize| captures.get_group(group).and_then(|span| text.get(span.range()));
     let (Some(had), Some(wanted)) = (value(1), value(2)) else { return false };
     let wanted = wanted.trim_end_matches('.');
-    let numbers = had.parse::<f64>().ok().zip(wanted.parse::<f64>().ok());
+    let measured = Quantity::parse(had).zip(Quantity::parse(wanted));
+    let numbers = measured
+        .filter(|(had, wanted)| had.is_comparable(wanted))
+        .map(|(had, wanted)| (had.number, wanted.number));
     let missed = match miss {
         Miss::Differs => differs(had, wanted),
         Miss::Greater => numbers.is_some_and(|(had, wanted)| had > wanted),

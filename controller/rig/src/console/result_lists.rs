@@ -1,20 +1,22 @@
 //! Tells whether a line is a failed row of a list or a table, by the lines beside it. Pure.
 //!
 //! # Design
-//! By itself `flash  fail` may be a log line, and `spi 3 1 1` says nothing. A word is a verdict where a
+//! By itself `flash  fail` may be a log line. A word is a verdict where a
 //! row beside it has a passed verdict in the same place: at the same end of the line, behind the same
-//! joint, in the same field. A number counts failures where the head of its table says so. Two rows in
+//! joint, in the same field. What the head of a table says of its columns is read elsewhere. Two rows in
 //! front of which nothing but a blank or a colon stands may be log lines, so two passed ones are
 //! needed there, unless the verdicts are words of tests, or both are written in capitals.
 //! What stands behind a failed verdict is a detail, if no counter (`crc fail 2`). A row that passes later under the same name was tried again, unless the list itself
 //! comes again: below `Channel 1` and `Channel 2`, `offset` is the name of two things.
 
+use super::count_table::{CountTable, ROWS};
 use super::denied_rows::{is_denied_row, may_be_denied};
 use super::judged_table::JudgedTable;
 use super::log_prefix::texts;
 use super::odd_verdicts::{is_odd, may_be_odd};
 use super::required_value::{differs_from_line, may_be_second};
 use super::result_rows::goes_on;
+use super::table::holds_verdicts;
 use super::words::{Word, listed, number, parsed_count, words};
 use super::yaml_results::{is_failed_state, may_be_failed_state};
 
@@ -29,8 +31,6 @@ pub(crate) const BESIDE: usize = 16;
 const NAME: usize = 48;
 /// Most words of a name.
 const NAME_WORDS: usize = 6;
-/// Most other lines between the rows of a table.
-const APART: usize = 3;
 
 const PASSED: &str = "pass passed passes ok okay good success successful succeeded correct";
 const FAILED: &str = "fail failed fails failure nok ng ko bad error err incorrect";
@@ -56,23 +56,6 @@ const UNITS: &str =
 const SERIES: usize = 3;
 /// So many rows of a list that all fail are no log.
 const ALL_FAILED: usize = 3;
-
-/// Words of a table's head: what counts failures, what counts passes, what its rows are, and what names
-/// a column of verdicts.
-const FAILURES: &str = "fail fails failed failures failing ko nok error errors";
-const PASSES: &str = "pass passes passed passing";
-const GOOD: &str = "ok good succeeded success";
-const ROWS: &str = "test tests testcase case suite module group check name unit";
-const VERDICTS: &str = "result verdict outcome status";
-
-/// Words of other columns of a table without names: `total pass fail`. What counts all counts the tests
-/// that were skipped or does not.
-const OTHERS: &str = "\
-    total totals all run ran executed tests test cases skip skipped skips ignored ignore disabled \
-    warn warnings";
-const WHOLE: &str = "total totals all run ran executed tests test cases";
-const SKIPPED: &str = "skip skipped skips ignored ignore disabled";
-const WARNINGS: &str = "warn warnings";
 
 /// Where a verdict stands in its line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,22 +87,6 @@ struct Row<'a> {
     capital: bool,
 }
 
-/// The head of a table with counts.
-#[derive(Debug)]
-struct TableHead {
-    separator: Option<char>,
-    /// Columns, counted from the right, that hold counts, and those of them that count failures.
-    counts: Vec<usize>,
-    failures: Vec<usize>,
-    /// Whether each row begins with its name.
-    named: bool,
-    /// How many columns there are, if each is a count.
-    only_counts: Option<usize>,
-    /// The column that counts all, if there is one and each column but that of the names is a count.
-    whole: Option<usize>,
-    skipped: Vec<usize>,
-}
-
 /// Tells whether a line may be a failed row, or the head of a table with one.
 pub(crate) fn may_fail_in_list(line: &str) -> bool {
     may_be_failed_state(line)
@@ -128,7 +95,7 @@ pub(crate) fn may_fail_in_list(line: &str) -> bool {
         || may_be_odd(line)
         || texts(line, true).any(|text| {
             failed_row(text).is_some()
-                || table_head(text).is_some()
+                || CountTable::of(text).is_some()
                 || share(text).is_some()
                 || JudgedTable::of(text).is_some()
         })
@@ -150,7 +117,7 @@ pub(crate) fn failed_in_list(before: &[&str], line: &str, behind: &[&str]) -> Op
         if share(text).is_some_and(|share| is_final(&share, behind)) {
             return Some(0);
         }
-        let counted = table_head(text).and_then(|head| head.failed_row(behind)).map(|row| row + 1);
+        let counted = CountTable::of(text).and_then(|table| table.failed_row(behind));
         counted.or_else(|| JudgedTable::of(text)?.failed_row(behind))
     })
 }
@@ -435,87 +402,12 @@ fn names_verdicts(line: &str, separator: char, field: usize) -> bool {
             |field: &&str| field.bytes().all(|b| b.is_ascii_alphabetic() || b" _-".contains(&b));
         let heads = fields.get(field).is_some_and(|name| {
             let name = name.to_ascii_lowercase();
-            listed(VERDICTS, &name) || ROWS.split(' ').any(|row| name == format!("{row} result"))
+            holds_verdicts(&name)
+                || name == "status"
+                || ROWS.split(' ').any(|row| name == format!("{row} result"))
         });
         heads && fields.iter().all(title)
     })
-}
-
-/// `suite pass fail skip`.
-fn table_head(text: &str) -> Option<TableHead> {
-    let text = text.trim_ascii();
-    if text.bytes().any(|b| b.is_ascii_digit()) || text.len() > 2 * NAME + NAME {
-        return None;
-    }
-    let separator = [',', ';', '|', '\t'].into_iter().find(|c| text.contains(*c));
-    let small = text.to_ascii_lowercase();
-    let columns = columns(&small, separator);
-    let of = |list: &str| -> Vec<usize> {
-        (0..columns.len()).filter(|&at| listed(list, columns[columns.len() - 1 - at])).collect()
-    };
-    let (failures, passes, good) = (of(FAILURES), of(PASSES), of(GOOD));
-    let rows = columns.first().is_some_and(|first| listed(ROWS, first));
-    let totals = rows && columns.iter().any(|column| listed("tests total run cases", column));
-    let counted = !passes.is_empty() || rows && !good.is_empty() || totals;
-    let counts: Vec<usize> = [failures.clone(), passes, good].concat();
-    let named = counts.iter().all(|&at| at + 1 < columns.len());
-    let is_count =
-        |column: &&str| [FAILURES, PASSES, GOOD, OTHERS].iter().any(|list| listed(list, column));
-    let all_count = columns.iter().all(is_count);
-    let only_counts = all_count.then_some(columns.len());
-    let passed = !of(PASSES).is_empty() || !of(GOOD).is_empty();
-    let known = columns.iter().skip(usize::from(named)).all(is_count);
-    let (wholes, skipped) = (of(WHOLE), of(SKIPPED));
-    let summed = passed && known && of(WARNINGS).is_empty();
-    // `run pass fail`: it is the number of the run.
-    let numbered = columns.first().is_some_and(|first| listed("run test", first));
-    let whole = wholes.first().copied().filter(|_| summed && wholes.len() == 1 && !numbered);
-    let head = TableHead { separator, counts, failures, named, only_counts, whole, skipped };
-    (counted && (named || all_count) && !head.failures.is_empty()).then_some(head)
-}
-
-fn columns(text: &str, separator: Option<char>) -> Vec<&str> {
-    match separator {
-        Some(c) => text.trim_matches(c).split(c).map(str::trim_ascii).collect(),
-        None => text.split_ascii_whitespace().collect(),
-    }
-}
-
-impl TableHead {
-    /// Finds the first row with a count of failures above zero.
-    fn failed_row(&self, rows: &[&str]) -> Option<usize> {
-        let mut others = 0;
-        for (at, line) in rows.iter().enumerate() {
-            match texts(line, true).find_map(|text| self.failures_of(text)) {
-                Some(0) => others = 0,
-                Some(_) => return Some(at),
-                None if others == APART => return None,
-                None => others += 1,
-            }
-        }
-        None
-    }
-
-    /// Counts the failures of a row.
-    fn failures_of(&self, text: &str) -> Option<u64> {
-        let columns = columns(text.trim_ascii(), self.separator);
-        let count = |from_right: &usize| {
-            let column = columns.len().checked_sub(from_right + 1)?;
-            parsed_count(columns.get(column)?)
-        };
-        let first = columns.first()?;
-        let lettered = first.bytes().any(|b| b.is_ascii_alphabetic());
-        let named = self.named && lettered && self.counts.iter().all(|at| count(at).is_some());
-        let counts = self.only_counts == Some(columns.len())
-            && columns.iter().all(|column| parsed_count(column).is_some());
-        let sum = |columns: &[usize]| columns.iter().filter_map(count).sum::<u64>();
-        let missing = || {
-            let (whole, sum, skipped) =
-                (self.whole.and_then(|at| count(&at))?, sum(&self.counts), sum(&self.skipped));
-            Some(whole.abs_diff(sum).min(whole.abs_diff(sum + skipped)))
-        };
-        (named || counts).then(|| sum(&self.failures) + missing().unwrap_or_default())
-    }
 }
 
 /// A share of passes below the whole: `vectors ok: 9/10`, `Score: 3/5`, `3 out of 5 tests OK`.
