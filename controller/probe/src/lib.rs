@@ -30,6 +30,7 @@ mod rtos;
 mod rtt;
 mod semihosting;
 mod snapshot;
+mod stack_overrun;
 mod swd_only;
 mod target_description;
 mod test_coverage;

@@ -9,6 +9,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::Command;
+use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::Deserialize;
@@ -19,6 +20,10 @@ use crate::{bare_root, images};
 
 /// Target of the integration tests.
 const TARGET: &str = "it";
+
+/// Fewest tests at a time. A test waits for most of its time: two at a time leave two cores idle for a
+/// third of it. How many emulators run at a time is limited by the tests themselves.
+const THREADS: usize = 4;
 
 /// A message of cargo's, as far as it matters here.
 #[derive(Deserialize)]
@@ -61,6 +66,8 @@ pub(crate) fn run(seed: u64) -> Result<(), TaskFailure> {
     };
     let mut tests = Command::new(program);
     tests.args(["-Z", "unstable-options", "--shuffle-seed", &seed.to_string()]);
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    tests.args(["--test-threads", &cores.max(THREADS).to_string()]);
     tests.current_dir(process::repository()).env("RUSTC_BOOTSTRAP", "1");
     let images = images::folder();
     if let Some(folder) = &images {

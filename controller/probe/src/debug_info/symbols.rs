@@ -15,6 +15,7 @@ use super::names::{readable, shorten};
 use crate::MemoryRange;
 use crate::code_map::CodeMap;
 use crate::masked_loop::MaskedLoops;
+use crate::stack_overrun::Variables;
 
 /// The largest image that is read. Firmware images with debug information are a few MiB,
 /// those of big Rust programs some tens.
@@ -93,6 +94,7 @@ pub struct Symbols {
     code: Vec<MemoryRange>,
     map: CodeMap,
     masked_loops: MaskedLoops,
+    variables: Variables,
     lines: Option<addr2line::Context<SectionReader>>,
     tables: UnwindTables,
     layouts: Layouts,
@@ -184,6 +186,7 @@ impl Symbols {
             code: content(&file, elf.len(), |permissions| permissions.executable()),
             map: CodeMap::of(&file, elf.len()),
             masked_loops: MaskedLoops::of(&file, elf.len()),
+            variables: Variables::of(&file),
             lines,
             tables,
             layouts,
@@ -266,6 +269,11 @@ impl Symbols {
     /// Returns where the image has code and where data.
     pub(crate) fn code_map(&self) -> &CodeMap {
         &self.map
+    }
+
+    /// Returns the variables of the image.
+    pub(crate) fn variables(&self) -> &Variables {
+        &self.variables
     }
 
     /// Returns the loops in which a program stands that has masked its interrupts.

@@ -11,6 +11,7 @@ use super::memory::KnownMemory;
 use super::search;
 use super::symbols::Symbols;
 use crate::CoreSnapshot;
+use crate::stack_overrun::StackPlace;
 
 /// How many frames are walked. Deeper chains are recursions, whose shape shows long before.
 const MAX_FRAMES: usize = 128;
@@ -62,6 +63,9 @@ pub(crate) struct Unwound {
     pub(crate) innermost: Option<Context>,
     /// The exceptions on the way, innermost first.
     pub(crate) interrupted: Vec<Interrupted>,
+    /// Where the stack stood in each frame whose registers were reached, apart for each stretch between
+    /// two exceptions.
+    pub(crate) stacks: Vec<Vec<StackPlace>>,
 }
 
 /// Walks the stack.
@@ -84,7 +88,13 @@ pub(crate) fn unwind(snapshot: &CoreSnapshot, symbols: Option<&Symbols>) -> Unwo
         memory: KnownMemory::new(snapshot, symbols),
         symbols,
         psp,
-        out: Unwound { frames: Vec::new(), limits, innermost: None, interrupted: Vec::new() },
+        out: Unwound {
+            frames: Vec::new(),
+            limits,
+            innermost: None,
+            interrupted: Vec::new(),
+            stacks: Vec::new(),
+        },
     };
     match innermost {
         Some(context) => {
@@ -111,7 +121,13 @@ pub(crate) fn walk_thread(
         memory: KnownMemory::new(snapshot, Some(symbols)),
         symbols: Some(symbols),
         psp: None,
-        out: Unwound { frames: Vec::new(), limits: Vec::new(), innermost, interrupted: Vec::new() },
+        out: Unwound {
+            frames: Vec::new(),
+            limits: Vec::new(),
+            innermost,
+            interrupted: Vec::new(),
+            stacks: Vec::new(),
+        },
     };
     walk.follow(context, true);
     let mut frames = walk.out.frames;
@@ -186,6 +202,7 @@ impl Walk<'_> {
 
     /// Walks until there is no more; returns the outermost registers that were reached.
     fn follow(&mut self, mut context: Context, mut exact: bool) -> Context {
+        self.out.stacks.push(Vec::new());
         loop {
             if self.out.frames.len() >= MAX_FRAMES {
                 self.out.limits.push(format!("there are more than {MAX_FRAMES} frames"));
@@ -193,12 +210,17 @@ impl Walk<'_> {
             }
             let lookup = u64::from(if exact { context.pc } else { context.pc.wrapping_sub(1) });
             self.push(context.pc, lookup);
+            let place = context.sp().map(|pointer| StackPlace { pointer, pc: context.pc });
+            self.out.stacks.last_mut().into_iter().for_each(|stack| stack.extend(place));
             if self.symbols.is_some_and(|symbols| symbols.is_entry(lookup)) {
                 return context;
             }
             match self.step(&context, exact, lookup) {
                 Ok(UnwindStep::Caller(caller)) => (context, exact) = (caller, false),
-                Ok(UnwindStep::Interrupted(below)) => (context, exact) = (below, true),
+                Ok(UnwindStep::Interrupted(below)) => {
+                    self.out.stacks.push(Vec::new());
+                    (context, exact) = (below, true);
+                }
                 Ok(UnwindStep::Last(caller)) => {
                     self.push(caller.pc, u64::from(caller.pc.wrapping_sub(1)));
                     return caller;

@@ -14,7 +14,8 @@
 //!   of some boards answers there, too, and the core executes what it reads;
 //! - *a program counter that lies in data, or in code that was overwritten*, for the same reason
 //!   ([`crate::code_map`]);
-//! - *a loop with interrupts masked* ([`crate::masked_loop`]).
+//! - *a loop with interrupts masked* ([`crate::masked_loop`]);
+//! - *a stack that has grown into another variable* ([`crate::stack_overrun`]).
 //!
 //! None is proof: a program may end its tests in an interrupt, and a profile may not list all memory.
 //! So nothing passes with them, and nothing fails.
@@ -25,10 +26,11 @@ use jig_model::post_mortem::StackFrame;
 use jig_model::profile::MemoryRegion;
 
 use crate::code_map::{CodeMap, NoCode};
-use crate::debug_info::exception_name;
+use crate::debug_info::{Symbols, Unwound, exception_name};
 use crate::fatal_halt::fatal_function;
 use crate::masked_loop::MaskedLoops;
 use crate::post_mortem::exception_of;
+use crate::stack_overrun::StackPlace;
 use crate::{CoreKind, CoreSnapshot};
 
 /// What a Cortex-M pushes at least when it takes an exception.
@@ -55,6 +57,8 @@ pub(super) enum HaltedCore {
     },
     /// With a stack pointer that lies in no memory of the board.
     StackOutside(u32),
+    /// With a stack pointer in another variable than its callers.
+    StackOverrun(u32),
     /// With a program counter that lies in no memory of the board.
     CodeOutside(u32),
     /// With a program counter that lies in data.
@@ -101,6 +105,13 @@ impl HaltedCore {
         pc_of(core).filter(|&pc| masked && loops.hold(pc)).map(Self::InMaskedLoop)
     }
 
+    /// Tells of a thread whose stack has grown out of its variable.
+    pub(super) fn with_overrun_stack(unwound: &Unwound, symbols: &Symbols) -> Option<Self> {
+        let starts = |pc: u32| symbols.function_start(pc.into()) == Some(pc.into());
+        let overrun = |stack: &Vec<StackPlace>| symbols.variables().overrun(stack, starts);
+        unwound.stacks.iter().find_map(overrun).map(Self::StackOverrun)
+    }
+
     /// Returns the state if it is that of an earlier look. A stack without end has grown meanwhile, and a
     /// lost program counter has moved on.
     pub(super) fn since(self, first: &Self) -> Option<Self> {
@@ -124,6 +135,7 @@ impl HaltedCore {
     pub(super) fn is_lost(&self) -> bool {
         match self {
             Self::StackOutside(_)
+            | Self::StackOverrun(_)
             | Self::CodeOutside(_)
             | Self::InData(_)
             | Self::InOverwritten(_) => true,
@@ -141,6 +153,7 @@ impl HaltedCore {
             Self::InHandler { .. }
             | Self::InTrap { .. }
             | Self::StackOutside(_)
+            | Self::StackOverrun(_)
             | Self::CodeOutside(_)
             | Self::InData(_)
             | Self::InOverwritten(_)
@@ -167,6 +180,10 @@ impl HaltedCore {
             Self::StackOutside(at) => format!(
                 "the stack pointer {at:#010x} lies in no memory of the profile, or leaves an interrupt \
                  no room in it (if the board has memory there, add it to `memory`)"
+            ),
+            Self::StackOverrun(at) => format!(
+                "the stack pointer {at:#010x} lies in another variable than the stack of the calling \
+                 functions: the stack was too small"
             ),
             Self::InData(at) => format!(
                 "the program counter {at:#010x} lies in data, heap or stack, where the image has no code"

@@ -18,6 +18,7 @@ use crate::fatal_halt::{FatalRanges, STACK_WORDS};
 use crate::masked_loop::MaskedLoops;
 use crate::post_mortem::exception_of;
 use crate::riscv::{Trap, interrupt, parse_registers};
+use crate::stack_overrun::Variables;
 use crate::{CoreSnapshot, Why, parse_register_dump};
 
 /// What an image says of addresses, as far as a glance at registers needs it.
@@ -26,6 +27,7 @@ pub(super) struct ImageRanges {
     fatal: FatalRanges,
     code: CodeMap,
     masked_loops: MaskedLoops,
+    variables: Variables,
 }
 
 impl ImageRanges {
@@ -35,6 +37,7 @@ impl ImageRanges {
             fatal: FatalRanges::of_image(&elf),
             code: CodeMap::of_image(&elf),
             masked_loops: MaskedLoops::of_image(&elf),
+            variables: Variables::of_image(&elf),
         };
         fs::read(image).map(of).unwrap_or_default()
     }
@@ -74,8 +77,8 @@ impl CurrentRegisters {
     }
 
     /// Tells whether the core may stand in a fatal function, or in what one has called, in a trap handler
-    /// that an interrupt has entered, or in an endless loop, or executes no code of its image. Takes what
-    /// was read last.
+    /// that an interrupt has entered, or in an endless loop, executes no code of its image, or has its stack
+    /// in a variable. Takes what was read last.
     pub(super) async fn may_have_halted(
         &mut self,
         image: &ImageRanges,
@@ -97,6 +100,9 @@ impl CurrentRegisters {
         }
         let register = |name| core.register(name).and_then(|value| u32::try_from(value).ok());
         if register("pc").is_some_and(|pc| image.masked_loops.hold(pc)) {
+            return Ok(true);
+        }
+        if register("sp").is_some_and(|stack| image.variables.hold_stack(stack)) {
             return Ok(true);
         }
         let fatal = &image.fatal;

@@ -653,7 +653,8 @@ impl FaultWatch {
             let halted = HaltedCore::of(&snapshot, frames, memory, no_code, seen)
                 .or_else(in_trap)
                 .or_else(in_loop);
-            Ok(halted.map(|halted| (halted, snapshot)))
+            let overrun = || HaltedCore::with_overrun_stack(&unwound, symbols?);
+            Ok(halted.or_else(overrun).map(|halted| (halted, snapshot)))
         };
         let Some((first, _)) = look(channels)? else { return Ok(HaltLook::GoesOn) };
         channels.gdb.resume(Packets::default())?;

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -26,7 +27,8 @@ use super::failed_results::{
 use super::result_like::result_like;
 use super::unaccounted::UnaccountedSearch;
 use crate::console::{
-    AwaitedDoubt, FaultReasons, LogError, PatternSet, is_suspicious, prepare_search,
+    AwaitedDoubt, DUMP_REACH, FaultReasons, LogError, PatternSet, is_suspicious, prepare_search,
+    registers_in_front,
 };
 use crate::judge::{BootSign, ByteRange, DoubtfulText, Observation, OutputBehind};
 use crate::results::ReadLines;
@@ -134,7 +136,8 @@ impl LogSearch {
         self,
         seen: Observation,
     ) -> Result<Observation, AttemptError> {
-        let found = spawn_blocking(move || self.search()).await.map_err(AttemptError::Broken)??;
+        let search = move || self.with_registers()?.search();
+        let found = spawn_blocking(search).await.map_err(AttemptError::Broken)??;
         let LogFindings {
             failed_result,
             unaccounted,
@@ -154,14 +157,29 @@ impl LogSearch {
     /// or what looks like a crash.
     pub(super) async fn failure(self) -> Result<Option<ByteRange>, AttemptError> {
         let found = spawn_blocking(move || {
-            let allowed = PatternSet::new(&self.allowed).map_err(AttemptError::Patterns)?;
-            let failed = self.first(|console| self.failed_in(console, &allowed))?;
+            let this = self.with_registers()?;
+            let allowed = PatternSet::new(&this.allowed).map_err(AttemptError::Patterns)?;
+            let failed = this.first(|console| this.failed_in(console, &allowed))?;
             match failed {
                 Some(_) => Ok(failed),
-                None => self.first(|console| self.crashed_in(console, &allowed)),
+                None => this.first(|console| this.crashed_in(console, &allowed)),
             }
         });
         found.await.map_err(AttemptError::Broken)?
+    }
+
+    /// Adds to the crashes that the firmware expected the registers in front of their headlines.
+    fn with_registers(mut self) -> Result<Self, AttemptError> {
+        for crash in &mut self.excused {
+            let from = crash.start.saturating_sub(DUMP_REACH);
+            let registers = read(&self.run, &crash.file, |log| {
+                let mut text = vec![0; (crash.start - from) as usize];
+                log.read_exact_at(&mut text, from)?;
+                Ok(registers_in_front(&text))
+            })?;
+            crash.start -= registers as u64;
+        }
+        Ok(self)
     }
 
     fn crashed_in(

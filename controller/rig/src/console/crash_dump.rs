@@ -98,12 +98,27 @@ fn is_dump_line(line: &str) -> bool {
     }
     let mut words =
         text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
-    words.any(|word| {
-        let digits = word.strip_prefix("0x").unwrap_or(word);
-        let hex = digits.len() >= 4 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let address = hex && (digits.len() < word.len() || digits.len() >= 8);
-        address || WORDS.iter().any(|known| word.eq_ignore_ascii_case(known))
-    })
+    words.any(|word| is_address(word) || WORDS.iter().any(|known| word.eq_ignore_ascii_case(known)))
+}
+
+/// Tells of a word whether it is an address, or the content of a register.
+fn is_address(word: &str) -> bool {
+    let digits = word.strip_prefix("0x").unwrap_or(word);
+    let hex = digits.len() >= 4 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    hex && (digits.len() < word.len() || digits.len() >= 8)
+}
+
+/// Returns how many bytes at the end of a text, which stands in front of a headline, are lines with
+/// addresses: some systems print the registers first. What stands in front of the headline on its line
+/// belongs to them.
+pub(crate) fn registers_in_front(text: &[u8]) -> usize {
+    let mut lines = text.rsplit(|byte| *byte == b'\n');
+    let Some(front) = lines.next().filter(|front| front.len() <= MOST_IN_FRONT) else { return 0 };
+    let holds_address = |line: &&[u8]| {
+        let line = readable(line);
+        line.split(|c: char| !c.is_ascii_alphanumeric()).any(is_address)
+    };
+    lines.take_while(holds_address).fold(front.len(), |len, line| len + line.len() + 1)
 }
 
 /// Tells whether a headline says that the test did not expect the crash.
@@ -145,5 +160,19 @@ mod tests {
             assert_eq!(goes_on(by, between), wanted, "{between:?}");
         }
         assert!(!goes_on("b", &format!("\n{}", " \n".repeat(2048))));
+    }
+
+    #[test]
+    fn registers_may_stand_in_front_of_a_headline() {
+        for (text, registers) in [
+            ("START - t\r\nE: r0/a1:  0x00000003\r\nE: (r15/pc): 0x10000c3a\r\nE: ", 51),
+            ("fault\nE: ", 3),
+            ("fault\npc 0x10000c3a", 13),
+            ("", 0),
+            ("\n", 0),
+        ] {
+            assert_eq!(registers_in_front(text.as_bytes()), registers, "{text:?}");
+        }
+        assert_eq!(registers_in_front(&[b'x'; MOST_IN_FRONT + 1]), 0);
     }
 }

@@ -92,7 +92,7 @@ const FATAL: &[&str] = &[
 const LOGGED: &[&str] = &[
     "__dbpanic(",
     "Heap and stack collision",
-    "AP: WDG: ",
+    " WDG: T",
     "MFLT: Reset Causes",
     "ure virtual fn called",
     "ast chance handler",
@@ -127,6 +127,10 @@ const LOGGED: &[&str] = &[
     ": index too large",
     "ddb> ",
     "OS_Error(): ",
+    "KDB: enter: ",
+    "PROCESSOR RESET called",
+    "Exiting cFE with ",
+    "BFV:",
 ];
 
 /// Tells whether a line has a phrase that no passing test prints.

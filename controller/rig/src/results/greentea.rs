@@ -50,7 +50,7 @@ fn opens(line: &ReportLine<'_>) -> bool {
 
 impl Grammar for Greentea {
     fn line(&mut self, line: &ReportLine<'_>, record: &mut ReportBuilder) -> bool {
-        let Some((key, value)) = pair(line.text) else { return false };
+        let Some((key, value)) = pair(line.text) else { return is_name_of_case(line.text) };
         match key {
             "__version" => {
                 if self.headed {
@@ -151,6 +151,19 @@ fn pair(text: &str) -> Option<(&str, &str)> {
     inside.split_once(';').filter(|_| !inside.contains("}}"))
 }
 
+/// Tells whether a line names a case for a reader of the console: `>>> Running case #1: 'push'...`,
+/// `>>> 'push': 1 passed, 0 failed`. The name may hold words of a crash.
+fn is_name_of_case(text: &str) -> bool {
+    let Some(text) = text.strip_prefix(">>> ") else { return false };
+    let is_name = |text: &str| text.len() > 1 && text.starts_with('\'') && text.ends_with('\'');
+    let begun = text.strip_prefix("Running case ").and_then(|rest| rest.strip_suffix("..."));
+    let begun = begun.and_then(|rest| rest.strip_prefix('#')?.split_once(": "));
+    let passed = text.strip_suffix(" passed, 0 failed").and_then(|rest| rest.rsplit_once(": "));
+    let begun = begun.filter(|(count, _)| number(count).is_some()).map(|(_, name)| name);
+    let passed = passed.filter(|(_, count)| number(count).is_some()).map(|(name, _)| name);
+    begun.or(passed).is_some_and(is_name)
+}
+
 /// Lists the pairs in a line, whatever stands around them.
 pub(super) fn pairs(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
@@ -172,4 +185,26 @@ fn finish(value: &str) -> Option<(&str, u64, u64)> {
     let (rest, failed) = value.rsplit_once(';')?;
     let (name, passed) = rest.rsplit_once(';')?;
     Some((name, number(passed)?, number(failed)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_cases_are_told_from_other_lines() {
+        for (line, names) in [
+            (">>> Running case #1: 'push'...", true),
+            (">>> Running case #2: 'Error: allocation failure is reported'...", true),
+            (">>> 'Fault handler: context': 1 passed, 0 failed", true),
+            (">>> 'push': 0 passed, 1 failed", false),
+            (">>> 'push': 1 passed, 1 failed with reason 'Assertion Failed'", false),
+            (">>> Running case #1: 'push", false),
+            (">>> HardFault: 1 passed, 0 failed", false),
+            (">>> '", false),
+            ("Running case #1: 'push'...", false),
+        ] {
+            assert_eq!(is_name_of_case(line), names, "{line}");
+        }
+    }
 }

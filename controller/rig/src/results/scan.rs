@@ -9,6 +9,14 @@ pub(super) fn number(text: &str) -> Option<u64> {
     if ok { text.parse().ok() } else { None }
 }
 
+/// Reads a whole text as a count of a summary. One of more than nine digits is a mistake of the firmware, and
+/// read as a billion, so that the summary contradicts its cases.
+pub(super) fn summed_number(text: &str) -> Option<u64> {
+    const MISTAKEN: u64 = 1_000_000_000;
+    let digits = text.len() > 9 && text.bytes().all(|b| b.is_ascii_digit());
+    number(text).or(digits.then_some(MISTAKEN))
+}
+
 /// Reads the count that a text starts with.
 pub(super) fn leading_number(text: &str) -> Option<(u64, &str)> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();

@@ -8,7 +8,7 @@ use jig_model::result::{CaseStatus, ResultFormat};
 use super::choice::Credibility;
 use super::grammar::{FormatSpec, Grammar, NO_SIGNS, starts};
 use super::record::{CaseOutcome, ReportBuilder};
-use super::scan::{is_ident, number};
+use super::scan::{is_ident, number, summed_number};
 use super::tally::{ProgressMarks, add_unnamed};
 use crate::console::lines::{ReportLine, Span};
 
@@ -392,7 +392,7 @@ fn summary(text: &str) -> Option<[u64; 3]> {
     let mut words = text.split(' ');
     let mut counts = [0; 3];
     for (count, label) in counts.iter_mut().zip(["Tests", "Failures", "Ignored"]) {
-        *count = number(words.next()?)?;
+        *count = summed_number(words.next()?)?;
         if words.next()? != label {
             return None;
         }

@@ -1,0 +1,119 @@
+//! Stacks of threads that have grown into another variable. Pure.
+//!
+//! # Design
+//! An operating system keeps the stack of each thread in a variable. A thread that needs more writes over
+//! the variable below it, which raises no fault. Then the stack pointer lies in one variable, and that of a
+//! function that has called the running one lies behind the end of it. Stacks that a linker script places
+//! have no variable, and nothing is told of them.
+//!
+//! *A caller counts whose call is known.* What threads return to was never called: the return address is the
+//! beginning of a function, and what the unwind tables make of it is no frame.
+
+use std::ops::Range;
+
+use object::{Object as _, ObjectSymbol as _, SymbolKind};
+
+/// Where the stack stood in one frame: its pointer, and the program counter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct StackPlace {
+    pub(crate) pointer: u32,
+    pub(crate) pc: u32,
+}
+
+/// The variables of an image, by where they begin.
+#[derive(Debug, Default)]
+pub(crate) struct Variables(Vec<Range<u64>>);
+
+impl Variables {
+    /// Reads them; none of what is no ELF image.
+    pub(crate) fn of_image(elf: &[u8]) -> Self {
+        object::File::parse(elf).map_or_else(|_| Self::default(), |file| Self::of(&file))
+    }
+
+    /// As [`Self::of_image`], of a file that was parsed before.
+    pub(crate) fn of(file: &object::File<'_>) -> Self {
+        let is_variable = |symbol: &object::Symbol<'_, '_>| {
+            symbol.kind() == SymbolKind::Data && symbol.is_definition() && symbol.size() > 0
+        };
+        let range = |symbol: object::Symbol<'_, '_>| {
+            symbol.address()..symbol.address().saturating_add(symbol.size())
+        };
+        Self::new(file.symbols().filter(is_variable).map(range).collect())
+    }
+
+    /// Sorts them, without those that lie within another one.
+    fn new(mut all: Vec<Range<u64>>) -> Self {
+        all.sort_unstable_by_key(|range| (range.start, std::cmp::Reverse(range.end)));
+        let mut outer: Vec<Range<u64>> = Vec::new();
+        for range in all {
+            if outer.last().is_none_or(|last| range.end > last.end) {
+                outer.push(range);
+            }
+        }
+        Self(outer)
+    }
+
+    /// Returns the variable whose last bytes a stack with this pointer would fill: an empty stack points
+    /// behind its variable.
+    fn of_stack(&self, pointer: u64) -> Option<&Range<u64>> {
+        let after = self.0.partition_point(|range| range.start < pointer);
+        self.0[..after].last().filter(|range| pointer <= range.end)
+    }
+
+    /// Tells whether a stack pointer lies in a variable.
+    pub(crate) fn hold_stack(&self, pointer: u32) -> bool {
+        self.of_stack(pointer.into()).is_some()
+    }
+
+    /// Returns the stack pointer of a thread that has grown out of its variable, by its frames, innermost
+    /// first; `starts` tells whether a function begins at a program counter.
+    pub(crate) fn overrun(
+        &self,
+        frames: &[StackPlace],
+        starts: impl Fn(u32) -> bool,
+    ) -> Option<u32> {
+        let (first, callers) = frames.split_first()?;
+        let variable = self.of_stack(first.pointer.into())?;
+        let mut called = callers.iter().take_while(|frame| !starts(frame.pc));
+        let behind = called.any(|frame| u64::from(frame.pointer) > variable.end);
+        behind.then_some(first.pointer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stack_that_has_left_its_variable_is_told() {
+        // A control block below the stack of its thread, with a member that has a name, too.
+        let variables = Variables::new(vec![0x288..0x388, 0x008..0x288, 0x010..0x018]);
+        let frames = |places: &[(u32, u32)]| -> Vec<StackPlace> {
+            places.iter().map(|&(pointer, pc)| StackPlace { pointer, pc }).collect()
+        };
+        // Functions begin at each multiple of 0x100.
+        let starts = |pc: u32| pc % 0x100 == 0;
+        for (places, overrun) in [
+            (&[(0x0c0, 0x4010), (0x380, 0x4120)][..], true),
+            (&[(0x0c0, 0x4010), (0x200, 0x4120), (0x388, 0x4220)], true),
+            (&[(0x300, 0x4010), (0x380, 0x4120)], false),
+            // An empty stack, at the end of its variable.
+            (&[(0x388, 0x4010)], false),
+            (&[(0x300, 0x4010), (0x388, 0x4120)], false),
+            // A full one, at the beginning.
+            (&[(0x288, 0x4010), (0x380, 0x4120)], true),
+            // What a thread returns to.
+            (&[(0x300, 0x4010), (0x390, 0x4200)], false),
+            (&[(0x300, 0x4010), (0x380, 0x4200), (0x400, 0x4310)], false),
+            // A stack without a variable.
+            (&[(0x400, 0x4010), (0x480, 0x4120)], false),
+            (&[(0x008, 0x4010), (0x480, 0x4120)], false),
+            (&[], false),
+        ] {
+            let frames = frames(places);
+            let expected = overrun.then(|| places[0].0);
+            assert_eq!(variables.overrun(&frames, starts), expected, "{places:x?}");
+        }
+        assert!(variables.hold_stack(0x12) && !variables.hold_stack(0x389));
+    }
+}
