@@ -6,18 +6,19 @@
 //! function that has called the running one lies behind the end of it. Stacks that a linker script places
 //! have no variable, and nothing is told of them.
 //!
-//! *A caller counts whose call is known.* What threads return to was never called: the return address is the
-//! beginning of a function, and what the unwind tables make of it is no frame.
+//! *A caller counts whose call is known*: in front of the return address stands a call of the function that
+//! returns there. Below the first function of a thread there is none, only what its registers hold by chance.
 
 use std::ops::Range;
 
 use object::{Object as _, ObjectSymbol as _, SymbolKind};
 
-/// Where the stack stood in one frame: its pointer, and the program counter.
+/// Where the stack stood in one frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct StackPlace {
     pub(crate) pointer: u32,
-    pub(crate) pc: u32,
+    /// Whether the code of the frame calls the function of the frame above it.
+    pub(crate) calls: bool,
 }
 
 /// The variables of an image, by where they begin.
@@ -66,17 +67,12 @@ impl Variables {
     }
 
     /// Returns the stack pointer of a thread that has grown out of its variable, by its frames, innermost
-    /// first; `starts` tells whether a function begins at a program counter.
-    pub(crate) fn overrun(
-        &self,
-        frames: &[StackPlace],
-        starts: impl Fn(u32) -> bool,
-    ) -> Option<u32> {
+    /// first.
+    pub(crate) fn overrun(&self, frames: &[StackPlace]) -> Option<u32> {
         let (first, callers) = frames.split_first()?;
         let variable = self.of_stack(first.pointer.into())?;
-        let mut called = callers.iter().take_while(|frame| !starts(frame.pc));
-        let behind = called.any(|frame| u64::from(frame.pointer) > variable.end);
-        behind.then_some(first.pointer)
+        let behind = callers.iter().find(|frame| u64::from(frame.pointer) > variable.end)?;
+        behind.calls.then_some(first.pointer)
     }
 }
 
@@ -88,31 +84,29 @@ mod tests {
     fn a_stack_that_has_left_its_variable_is_told() {
         // A control block below the stack of its thread, with a member that has a name, too.
         let variables = Variables::new(vec![0x288..0x388, 0x008..0x288, 0x010..0x018]);
-        let frames = |places: &[(u32, u32)]| -> Vec<StackPlace> {
-            places.iter().map(|&(pointer, pc)| StackPlace { pointer, pc }).collect()
+        let frames = |places: &[(u32, bool)]| -> Vec<StackPlace> {
+            places.iter().map(|&(pointer, calls)| StackPlace { pointer, calls }).collect()
         };
-        // Functions begin at each multiple of 0x100.
-        let starts = |pc: u32| pc % 0x100 == 0;
         for (places, overrun) in [
-            (&[(0x0c0, 0x4010), (0x380, 0x4120)][..], true),
-            (&[(0x0c0, 0x4010), (0x200, 0x4120), (0x388, 0x4220)], true),
-            (&[(0x300, 0x4010), (0x380, 0x4120)], false),
+            (&[(0x0c0, false), (0x380, true)][..], true),
+            (&[(0x0c0, false), (0x200, false), (0x388, true)], true),
+            (&[(0x300, false), (0x380, true)], false),
             // An empty stack, at the end of its variable.
-            (&[(0x388, 0x4010)], false),
-            (&[(0x300, 0x4010), (0x388, 0x4120)], false),
+            (&[(0x388, false)], false),
+            (&[(0x300, false), (0x388, true)], false),
             // A full one, at the beginning.
-            (&[(0x288, 0x4010), (0x380, 0x4120)], true),
+            (&[(0x288, false), (0x380, true)], true),
             // What a thread returns to.
-            (&[(0x300, 0x4010), (0x390, 0x4200)], false),
-            (&[(0x300, 0x4010), (0x380, 0x4200), (0x400, 0x4310)], false),
+            (&[(0x300, false), (0x390, false)], false),
+            (&[(0x300, false), (0x390, false), (0x400, true)], false),
             // A stack without a variable.
-            (&[(0x400, 0x4010), (0x480, 0x4120)], false),
-            (&[(0x008, 0x4010), (0x480, 0x4120)], false),
+            (&[(0x400, false), (0x480, true)], false),
+            (&[(0x008, false), (0x480, true)], false),
             (&[], false),
         ] {
             let frames = frames(places);
             let expected = overrun.then(|| places[0].0);
-            assert_eq!(variables.overrun(&frames, starts), expected, "{places:x?}");
+            assert_eq!(variables.overrun(&frames), expected, "{places:x?}");
         }
         assert!(variables.hold_stack(0x12) && !variables.hold_stack(0x389));
     }

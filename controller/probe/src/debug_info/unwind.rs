@@ -11,7 +11,9 @@ use super::memory::KnownMemory;
 use super::search;
 use super::symbols::Symbols;
 use crate::CoreSnapshot;
+use crate::riscv;
 use crate::stack_overrun::StackPlace;
+use crate::thumb::{self, ThumbCall};
 
 /// How many frames are walked. Deeper chains are recursions, whose shape shows long before.
 const MAX_FRAMES: usize = 128;
@@ -203,6 +205,7 @@ impl Walk<'_> {
     /// Walks until there is no more; returns the outermost registers that were reached.
     fn follow(&mut self, mut context: Context, mut exact: bool) -> Context {
         self.out.stacks.push(Vec::new());
+        let mut calls = false;
         loop {
             if self.out.frames.len() >= MAX_FRAMES {
                 self.out.limits.push(format!("there are more than {MAX_FRAMES} frames"));
@@ -210,13 +213,16 @@ impl Walk<'_> {
             }
             let lookup = u64::from(if exact { context.pc } else { context.pc.wrapping_sub(1) });
             self.push(context.pc, lookup);
-            let place = context.sp().map(|pointer| StackPlace { pointer, pc: context.pc });
+            let place = context.sp().map(|pointer| StackPlace { pointer, calls });
             self.out.stacks.last_mut().into_iter().for_each(|stack| stack.extend(place));
             if self.symbols.is_some_and(|symbols| symbols.is_entry(lookup)) {
                 return context;
             }
             match self.step(&context, exact, lookup) {
-                Ok(UnwindStep::Caller(caller)) => (context, exact) = (caller, false),
+                Ok(UnwindStep::Caller(caller)) => {
+                    calls = self.calls(&caller, lookup);
+                    (context, exact) = (caller, false);
+                }
                 Ok(UnwindStep::Interrupted(below)) => {
                     self.out.stacks.push(Vec::new());
                     (context, exact) = (below, true);
@@ -270,6 +276,19 @@ impl Walk<'_> {
             Ok(caller) => self.arrive(context, caller),
             Err(CfiError::Outermost) => Err(None),
             Err(reason) => self.by_link_register(context, exact, Some((lookup, reason))),
+        }
+    }
+
+    /// Tells whether the code in front of a return address calls the function that holds an address.
+    fn calls(&self, caller: &Context, inner: u64) -> bool {
+        let start = self.symbols.and_then(|symbols| symbols.function_start(inner));
+        let Some(start) = start.and_then(|start| u32::try_from(start).ok()) else { return false };
+        let code = |at| self.memory.instruction(at);
+        match caller.machine {
+            CoreMachine::Arm => {
+                thumb::call_before(caller.pc, code) == Some(ThumbCall::Direct(start))
+            }
+            CoreMachine::Riscv => riscv::is_call_before(caller.pc, start, code),
         }
     }
 

@@ -127,13 +127,17 @@ impl CortexM {
         // The core can execute what it stands at, if anything.
         let places = [Some(values[PC]), self.scratch];
         for place in places.into_iter().flatten() {
-            if let Some(banked) = banked_registers(channels, place, &values, wanted)? {
-                // The other stack holds what a handler interrupted, or what the threads are switched
-                // by.
-                stacks.extend(&banked[..2]);
-                let named = wanted.iter().map(|&(name, _)| name).zip(banked);
-                registers.extend(named.map(|(name, value)| register(name, value)));
-                break;
+            match banked_registers(channels, place, &values, wanted)? {
+                Banked::Read(banked) => {
+                    // The other stack holds what a handler interrupted, or what the threads are
+                    // switched by.
+                    stacks.extend(&banked[..2]);
+                    let named = wanted.iter().map(|&(name, _)| name).zip(banked);
+                    registers.extend(named.map(|(name, value)| register(name, value)));
+                    break;
+                }
+                Banked::CoreWaits => break,
+                Banked::NoCode => {}
             }
         }
         let mut memory = match self.kind {
@@ -270,19 +274,27 @@ const BANKED: [(&str, u32); 5] = [
     ("basepri", 0x8411_f3ef),
 ];
 
+/// What became of reading the banked registers.
+enum Banked {
+    Read(Vec<u32>),
+    /// There is no memory at the place, or the core cannot execute it.
+    NoCode,
+    /// The core waits for an interrupt: it executes no instruction before one is pending.
+    CoreWaits,
+}
+
 /// Reads the banked registers: the core is made to copy them to `r0` and what follows by instructions
 /// that are put at a place, and all is put back as it was. No breakpoint may be there. Unprivileged code
-/// reads all but `control` as 0. Nothing where there is no memory, or the core cannot execute it; nor
-/// of a core that waits for an interrupt: it executes no instruction before one is pending.
+/// reads all but `control` as 0.
 fn banked_registers(
     channels: &mut DebugChannels,
     place: u32,
     values: &[u32; 17],
     wanted: &[(&str, u32)],
-) -> Result<Option<Vec<u32>>, ChannelError> {
+) -> Result<Banked, ChannelError> {
     const THUMB: u32 = 1 << 24;
     const IN_AN_IF_THEN: u32 = 0x0600_fc00;
-    const STEP: std::time::Duration = std::time::Duration::from_millis(100);
+    const STEP: std::time::Duration = std::time::Duration::from_millis(20);
     let code: Vec<u8> = wanted.iter().flat_map(|(_, copy)| copy.to_le_bytes()).collect();
     let mut kept = vec![0; code.len()];
     let written = channels
@@ -290,7 +302,7 @@ fn banked_registers(
         .read_memory(place, &mut kept)
         .and_then(|()| channels.gdb.write_memory(place, &code));
     match written {
-        Err(ChannelError::Refused { .. }) => return Ok(None),
+        Err(ChannelError::Refused { .. }) => return Ok(Banked::NoCode),
         other => other?,
     }
     let mut before = Packets::default();
@@ -311,7 +323,11 @@ fn banked_registers(
     }
     channels.gdb.perform(&after)?;
     channels.gdb.write_memory(place, &kept)?;
-    Ok(executed.then(|| copied[..wanted.len()].to_vec()))
+    Ok(match executed {
+        true => Banked::Read(copied[..wanted.len()].to_vec()),
+        false if !stepped && copied[PC] == place => Banked::CoreWaits,
+        false => Banked::NoCode,
+    })
 }
 
 /// Chooses what to copy of a region.

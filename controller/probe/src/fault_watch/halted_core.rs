@@ -107,8 +107,7 @@ impl HaltedCore {
 
     /// Tells of a thread whose stack has grown out of its variable.
     pub(super) fn with_overrun_stack(unwound: &Unwound, symbols: &Symbols) -> Option<Self> {
-        let starts = |pc: u32| symbols.function_start(pc.into()) == Some(pc.into());
-        let overrun = |stack: &Vec<StackPlace>| symbols.variables().overrun(stack, starts);
+        let overrun = |stack: &Vec<StackPlace>| symbols.variables().overrun(stack);
         unwound.stacks.iter().find_map(overrun).map(Self::StackOverrun)
     }
 

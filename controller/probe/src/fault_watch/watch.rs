@@ -609,6 +609,8 @@ impl FaultWatch {
                         return Ok(Some(trap_story(&found, &image, request)));
                     }
                 }
+                // It has taken none in this boot.
+                LaunchedCore::CortexM(_) if log.seen().faults == 0 => {}
                 LaunchedCore::CortexM(core) => {
                     let machine = (&mut *channels, log, &*self.profile);
                     let found = standing_in_fault(core, machine, &launch.points, symbols)?;

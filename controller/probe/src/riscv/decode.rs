@@ -96,6 +96,20 @@ impl Sweep {
     }
 }
 
+/// Tells whether the instructions in front of `to` call `target`, given a way to read half-words of code.
+pub(crate) fn is_call_before(to: u32, target: u32, code: impl Fn(u32) -> Option<u16>) -> bool {
+    // A call has two, four, or, with the upper half of the address, eight bytes.
+    [2, 4, 8].into_iter().any(|len| {
+        let (mut sweep, mut at, mut flow) = (Sweep::default(), to.wrapping_sub(len), None);
+        while at < to {
+            let Some(first) = code(at) else { return false };
+            let (len, next) = sweep.read(at, first, code(at.wrapping_add(2)).unwrap_or_default());
+            (at, flow) = (at.wrapping_add(len), Some(next));
+        }
+        at == to && flow == Some(CodeFlow::Call(target))
+    })
+}
+
 /// Tells whether an instruction is `csrrw` of this register to `mtvec` or `stvec`.
 fn sets_trap_vector(word: u32, register: u32) -> bool {
     let writes = word & 0x7f == 0x73 && word >> 12 & 7 == 1;
@@ -168,6 +182,26 @@ mod tests {
             (0x8000_0000, &[0x1050_0073], CodeFlow::Next),
         ] {
             assert_eq!(flow(pc, words), wanted, "{words:x?}");
+        }
+    }
+    #[test]
+    fn a_call_stands_in_front_of_its_return_address() {
+        // c.jal 0x80000020; then auipc ra, 0; jalr ra, 16(ra)
+        let code: [u16; 5] = [0x377d, 0x0097, 0x0000, 0x80e7, 0x0100];
+        let at = |address: u32| {
+            let index = address.checked_sub(0x8000_0072)? / 2;
+            code.get(index as usize).copied()
+        };
+        for (to, target, calls) in [
+            (0x8000_0074, 0x8000_0020, true),
+            (0x8000_0074, 0x8000_0022, false),
+            (0x8000_007c, 0x8000_0084, true),
+            (0x8000_007c, 0x8000_0020, false),
+            (0x8000_0078, 0x8000_0084, false),
+            (0, 0x8000_0020, false),
+            (u32::MAX, 0x8000_0020, false),
+        ] {
+            assert_eq!(is_call_before(to, target, at), calls, "{to:#x}");
         }
     }
 }

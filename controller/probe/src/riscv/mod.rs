@@ -7,7 +7,7 @@ mod decode;
 mod registers;
 mod trap;
 
-pub(crate) use decode::{CodeFlow, Sweep};
+pub(crate) use decode::{CodeFlow, Sweep, is_call_before};
 pub(crate) use registers::parse_registers;
 pub(crate) use trap::{
     Trap, TrapStand, in_call, in_interrupt, in_reported, interrupt, nowhere, stand,

@@ -1,0 +1,40 @@
+#include <board.h>
+
+/* The stack of a thread, between other variables. */
+#define STACK_WORDS 128
+static volatile uint32_t below[160] __attribute__((section(".bss.0")));
+static uint64_t stack[STACK_WORDS] __attribute__((section(".bss.1")));
+static volatile uint32_t above[160] __attribute__((section(".bss.2")));
+
+__attribute__((noinline)) static void parse(void)
+{
+    volatile uint8_t line[400];
+
+    for (uint32_t at = 0; at < sizeof line; at++)
+        line[at] = 0x55;
+    idle();
+}
+
+__attribute__((noinline)) static void thread(void)
+{
+    parse();
+}
+
+FIXTURE_MAIN
+{
+    below[0] = above[0] = 1;
+    print("test/test_ring.c:21:test_starts_empty:PASS\n");
+    print("\n-----------------------\n");
+    print("1 Tests 0 Failures 0 Ignored \n");
+    print("OK\n");
+#if defined(__riscv)
+    __asm volatile("mv sp, %0\n"
+                   "li ra, 0\n"
+                   "jr %1\n" ::"r"(stack + STACK_WORDS), "r"(thread));
+#else
+    __asm volatile("mov sp, %0\n"
+                   "movs r0, #0\n"
+                   "mov lr, r0\n"
+                   "bx %1\n" ::"r"(stack + STACK_WORDS), "r"(thread) : "r0");
+#endif
+}
