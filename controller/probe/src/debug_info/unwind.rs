@@ -340,8 +340,19 @@ impl Walk<'_> {
             Some(symbols) if !symbols.is_code(inside) => {
                 Err(Some(format!("the return address {to:#010x} is outside of the image's code")))
             }
+            Some(symbols) if arm && self.is_never_called(to & !1, symbols) => {
+                let name = symbols.function_at(u64::from(to & !1)).unwrap_or_default();
+                Err(Some(format!("the return address is that of {name}, which nothing has called")))
+            }
             _ => Ok(()),
         }
+    }
+
+    /// Tells whether a return address of Thumb code is the beginning of a function, as that of a thread's
+    /// first function is. A call that does not return may stand there as the last one of its function.
+    fn is_never_called(&self, to: u32, symbols: &Symbols) -> bool {
+        symbols.function_start(u64::from(to)) == Some(u64::from(to))
+            && thumb::call_before(to, |at| self.memory.instruction(at)).is_none()
     }
 
     /// Leaves a handler. `entry` holds the registers at its first instruction.

@@ -1,5 +1,6 @@
 //! What is told of a core that was stopped though nothing has failed, and is in a fault.
 
+use jig_drivers::qemu::TrapTaken;
 use jig_model::Cause;
 use jig_model::post_mortem::PostMortem;
 use jig_model::protocol::PostMortemRequest;
@@ -27,6 +28,8 @@ const ONLY_ELSEWHERE: &str = "; behind the last output the core took a fault, an
 
 const LEFT_ELSEWHERE: &str = "; behind the last output the core took a fault whose handler has \
      returned neither to the instruction nor behind it";
+
+const TAKEN_AT: &str = "; the handler has set another address, the fault was taken at ";
 
 fn failed_exit(code: i32) -> String {
     format!("; the program has asked for its end by `ecall` with code {code}, and nothing answers")
@@ -96,16 +99,30 @@ pub(super) fn halt_story(
     story
 }
 
-/// Tells of a RISC-V core that is in a fault.
+/// Tells of a RISC-V core that is in a fault; `last` is the fault that it has reported last.
 pub(super) fn trap_story(
     TrapFound { snapshot, shape }: &TrapFound,
+    last: Option<&TrapTaken>,
     image: &RequestSymbols,
     request: &PostMortemRequest,
 ) -> PostMortem {
     let mut story = told_with(image, snapshot, Why::Hang, request);
-    let what = |trap: Trap| format!("{} at {:#010x}", trap.what(), trap.at);
+    let place = |at: u32| {
+        let function = image.symbols.as_ref().and_then(|symbols| symbols.function_at(at.into()));
+        let function = function.map(|name| format!(" in {name}")).unwrap_or_default();
+        format!("{at:#010x}{function}")
+    };
+    let what = |trap: Trap| format!("{} at {}", trap.what(), place(trap.at));
     let (proves, how) = match *shape {
-        TrapShape::Last => return story,
+        TrapShape::Last => {
+            let taken_at = |trap: &Trap| last.filter(|last| last.cause == trap.cause).map(|l| l.at);
+            let traps = Trap::last(snapshot).into_iter();
+            let moved = traps.filter_map(|trap| taken_at(&trap).filter(|&at| at != trap.at)).next();
+            if let Some(at) = moved {
+                story.summary += &format!("{TAKEN_AT}{}", place(at));
+            }
+            return story;
+        }
         TrapShape::Reported(trap) => (Cause::CoreFault, IN_HANDLER.to_owned() + &what(trap)),
         TrapShape::NotLeft(trap) => (Cause::CoreFault, NOT_LEFT.to_owned() + &what(trap)),
         TrapShape::LeftElsewhere(trap) => {

@@ -606,7 +606,8 @@ impl FaultWatch {
                 LaunchedCore::Riscv32 => {
                     let found = standing_in_trap((&mut *channels, log), &self.profile, symbols)?;
                     if let Some(found) = found {
-                        return Ok(Some(trap_story(&found, &image, request)));
+                        let last = log.seen().fault;
+                        return Ok(Some(trap_story(&found, last.as_ref(), &image, request)));
                     }
                 }
                 // It has taken none in this boot.
