@@ -58,9 +58,13 @@ pub(crate) fn exception_sentences(interrupted: &[Interrupted]) -> Vec<String> {
     said
 }
 
+/// First byte of `svc`.
+const SUPERVISOR_CALL: u16 = 0xdf;
+
 /// An instruction and what is known around it.
 struct Site<'a> {
     context: &'a Context,
+    before: Option<u16>,
     first: Option<u16>,
     second: Option<u16>,
     instruction: Option<Instruction>,
@@ -69,11 +73,12 @@ struct Site<'a> {
 
 impl<'a> Site<'a> {
     fn read(context: &'a Context, memory: KnownMemory<'_>, symbols: Option<&Symbols>) -> Self {
+        let before = memory.instruction(context.pc.wrapping_sub(2));
         let first = memory.instruction(context.pc);
         let second = memory.instruction(context.pc.wrapping_add(2));
         let is_code = symbols.map_or(first.is_some(), |s| s.is_code(u64::from(context.pc)));
         let instruction = first.map(|first| thumb::decode(first, second.unwrap_or(0)));
-        Self { context, first, second, instruction, is_code }
+        Self { context, before, first, second, instruction, is_code }
     }
 
     /// Spells the instruction as a disassembler lists it.
@@ -135,6 +140,13 @@ impl<'a> Site<'a> {
                 Some(format!("supervisor call {number} where none is allowed"))
             }
             Instruction::Divide => Some("division".to_owned()),
+            // Where a call has escalated, some cores go on behind it.
+            Instruction::JumpTo(_) | Instruction::Other
+                if self.before.is_some_and(|code| code >> 8 == SUPERVISOR_CALL) =>
+            {
+                let number = self.before.unwrap_or_default() & 0xff;
+                Some(format!("supervisor call {number} where none is allowed"))
+            }
             Instruction::JumpTo(_) | Instruction::Other => {
                 Some(format!("fault at instruction{}", self.opcode()))
             }

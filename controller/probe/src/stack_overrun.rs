@@ -2,12 +2,15 @@
 //!
 //! # Design
 //! An operating system keeps the stack of each thread in a variable. A thread that needs more writes over
-//! the variable below it, which raises no fault. Then the stack pointer lies in one variable, and that of a
-//! function that has called the running one lies behind the end of it. Stacks that a linker script places
-//! have no variable, and nothing is told of them.
+//! the variables below it, which raises no fault. Then the stack pointer lies in one variable, and that of a
+//! function that has called the running one in another one, behind the end of it. Stacks that a linker script
+//! places have no variable, and nothing is told of them.
 //!
-//! *A caller counts whose call is known*: in front of the return address stands a call of the function that
-//! returns there. Below the first function of a thread there is none, only what its registers hold by chance.
+//! *Calls have to be known*: in front of each return address stands a call. Below the first function of a
+//! thread there is none, only what its registers hold by chance.
+//!
+//! *A program may change its stack for a call.* Then the frame in front of the change begins at the end of
+//! the new stack.
 
 use std::ops::Range;
 
@@ -17,7 +20,8 @@ use object::{Object as _, ObjectSymbol as _, SymbolKind};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct StackPlace {
     pub(crate) pointer: u32,
-    /// Whether the code of the frame calls the function of the frame above it.
+    /// Whether the code of the frame calls the function of the frame above it, or one whose address it has
+    /// computed.
     pub(crate) calls: bool,
 }
 
@@ -69,10 +73,19 @@ impl Variables {
     /// Returns the stack pointer of a thread that has grown out of its variable, by its frames, innermost
     /// first.
     pub(crate) fn overrun(&self, frames: &[StackPlace]) -> Option<u32> {
-        let (first, callers) = frames.split_first()?;
+        let first = frames.first()?;
         let variable = self.of_stack(first.pointer.into())?;
-        let behind = callers.iter().find(|frame| u64::from(frame.pointer) > variable.end)?;
-        behind.calls.then_some(first.pointer)
+        let called = frames.iter().skip(1).take_while(|frame| frame.calls);
+        let chain = std::iter::once(first).chain(called).map(|frame| u64::from(frame.pointer));
+        let mut inside = u64::from(first.pointer);
+        for pointer in chain {
+            if pointer > variable.end {
+                let overrun = inside != variable.end && self.of_stack(pointer).is_some();
+                return overrun.then_some(first.pointer);
+            }
+            inside = pointer;
+        }
+        None
     }
 }
 
@@ -89,7 +102,10 @@ mod tests {
         };
         for (places, overrun) in [
             (&[(0x0c0, false), (0x380, true)][..], true),
-            (&[(0x0c0, false), (0x200, false), (0x388, true)], true),
+            (&[(0x0c0, false), (0x200, true), (0x388, true)], true),
+            (&[(0x0c0, false), (0x200, false), (0x388, true)], false),
+            // A call on another stack.
+            (&[(0x0c0, false), (0x288, true), (0x388, true)], false),
             (&[(0x300, false), (0x380, true)], false),
             // An empty stack, at the end of its variable.
             (&[(0x388, false)], false),
@@ -99,6 +115,8 @@ mod tests {
             // What a thread returns to.
             (&[(0x300, false), (0x390, false)], false),
             (&[(0x300, false), (0x390, false), (0x400, true)], false),
+            // A caller on a stack that the linker script has placed.
+            (&[(0x300, false), (0x400, true)], false),
             // A stack without a variable.
             (&[(0x400, false), (0x480, true)], false),
             (&[(0x008, false), (0x480, true)], false),

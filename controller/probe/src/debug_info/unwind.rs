@@ -57,7 +57,7 @@ pub(crate) struct Interrupted {
 }
 
 /// A walk and its by-products.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Unwound {
     pub(crate) frames: Vec<StackFrame>,
     pub(crate) limits: Vec<String>,
@@ -279,14 +279,16 @@ impl Walk<'_> {
         }
     }
 
-    /// Tells whether the code in front of a return address calls the function that holds an address.
+    /// Tells whether the code in front of a return address calls the function that holds an address, or one
+    /// whose address it has computed.
     fn calls(&self, caller: &Context, inner: u64) -> bool {
         let start = self.symbols.and_then(|symbols| symbols.function_start(inner));
         let Some(start) = start.and_then(|start| u32::try_from(start).ok()) else { return false };
         let code = |at| self.memory.instruction(at);
         match caller.machine {
             CoreMachine::Arm => {
-                thumb::call_before(caller.pc, code) == Some(ThumbCall::Direct(start))
+                let call = thumb::call_before(caller.pc, code);
+                call == Some(ThumbCall::Direct(start)) || call == Some(ThumbCall::Indirect)
             }
             CoreMachine::Riscv => riscv::is_call_before(caller.pc, start, code),
         }

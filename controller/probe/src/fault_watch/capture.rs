@@ -145,7 +145,7 @@ impl CortexM {
             CoreKind::Armv8m => secure_ram(channels, profile, &stacks)?,
             _ => ram(channels, profile, &stacks)?,
         };
-        memory.push(system_control(channels)?);
+        memory.extend(system_control(channels)?);
         memory.sort_by_key(|range| range.start);
         Ok(CoreSnapshot { kind: self.kind, registers, memory })
     }
@@ -357,10 +357,14 @@ fn copy(channels: &mut DebugChannels, start: u64, end: u64) -> Result<MemoryRang
     Ok(MemoryRange { start, bytes })
 }
 
-fn system_control(channels: &mut DebugChannels) -> Result<MemoryRange, ChannelError> {
+/// Copies the registers of the system; nothing of a core that executes unprivileged code, which may not read
+/// them.
+fn system_control(channels: &mut DebugChannels) -> Result<Option<MemoryRange>, ChannelError> {
     let mut bytes = vec![0; SYSTEM_CONTROL_BYTES];
-    channels.gdb.read_memory(SYSTEM_CONTROL, &mut bytes)?;
-    Ok(MemoryRange { start: u64::from(SYSTEM_CONTROL), bytes })
+    match channels.gdb.read_memory(SYSTEM_CONTROL, &mut bytes) {
+        Err(ChannelError::Refused { .. }) => Ok(None),
+        read => read.map(|()| Some(MemoryRange { start: u64::from(SYSTEM_CONTROL), bytes })),
+    }
 }
 
 #[cfg(test)]

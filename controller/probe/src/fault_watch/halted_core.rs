@@ -17,6 +17,8 @@
 //! - *a loop with interrupts masked* ([`crate::masked_loop`]);
 //! - *a stack that has grown into another variable* ([`crate::stack_overrun`]).
 //!
+//! What an interrupt has interrupted is looked at as well: a tick may come at each look.
+//!
 //! None is proof: a program may end its tests in an interrupt, and a profile may not list all memory.
 //! So nothing passes with them, and nothing fails.
 
@@ -30,6 +32,7 @@ use crate::debug_info::{Symbols, Unwound, exception_name};
 use crate::fatal_halt::fatal_function;
 use crate::masked_loop::MaskedLoops;
 use crate::post_mortem::exception_of;
+use crate::riscv::interrupted_at;
 use crate::stack_overrun::StackPlace;
 use crate::{CoreKind, CoreSnapshot};
 
@@ -43,8 +46,8 @@ pub(super) enum HaltedCore {
     Fatal(String),
     /// In the handler of an exception, or in one that has interrupted it.
     InHandler {
-        /// The number of the exception that is executed.
-        running: u32,
+        /// The numbers of the exceptions that are active for sure.
+        active: Vec<u32>,
         /// The exceptions that were entered and not left.
         open: Vec<OpenException>,
     },
@@ -69,33 +72,90 @@ pub(super) enum HaltedCore {
     InMaskedLoop(u32),
 }
 
+/// A stopped core, and what the image and the profile say of it.
+pub(super) struct StoppedCore<'a> {
+    pub(super) core: &'a CoreSnapshot,
+    pub(super) unwound: &'a Unwound,
+    pub(super) symbols: Option<&'a Symbols>,
+    pub(super) memory: &'a [MemoryRegion],
+}
+
+/// Where a core stands, or stood when it was interrupted.
+#[derive(Debug, Clone, Copy)]
+struct Stand {
+    pc: u32,
+    stack: Option<u32>,
+    /// Whether the program counter lies in a function that has a name.
+    named: bool,
+}
+
+impl StoppedCore<'_> {
+    /// Lists the program counters, innermost first.
+    pub(super) fn program_counters(&self) -> impl Iterator<Item = u32> {
+        self.stands().into_iter().map(|stand| stand.pc)
+    }
+
+    /// Lists where the core stands, and where each exception has interrupted it; nothing where addresses are
+    /// translated.
+    fn stands(&self) -> Vec<Stand> {
+        let Self { core, unwound, symbols, .. } = self;
+        if translates(core) {
+            return Vec::new();
+        }
+        let register = |name: &str| core.register(name).and_then(|value| u32::try_from(value).ok());
+        let named = |frame: usize| {
+            let frame: Option<&StackFrame> = unwound.frames.get(frame);
+            frame.is_some_and(|frame| frame.function.is_some())
+        };
+        let top = register("pc").map(|pc| Stand { pc, stack: register("sp"), named: named(0) });
+        // A frame that was found by searching is likely, and no more.
+        let below = unwound.interrupted.iter().filter(|below| below.exc_return.is_some());
+        let below = below.filter_map(|below| {
+            let context = below.context.as_ref()?;
+            Some(Stand { pc: context.pc, stack: context.sp(), named: named(below.frame) })
+        });
+        let trapped = interrupted_at(core).map(|pc| {
+            let named = symbols.is_some_and(|symbols| symbols.function_at(pc.into()).is_some());
+            Stand { pc, stack: None, named }
+        });
+        top.into_iter().chain(below).chain(trapped).collect()
+    }
+}
+
 impl HaltedCore {
-    /// Tells how a stopped core may have halted, by its chain of calls, the memory of its board, what it
-    /// executes instead of code, and what the emulator has reported; nothing if it goes on.
+    /// Tells how a stopped core may have halted, by what it executes instead of code, and by what the
+    /// emulator has reported; nothing if it goes on.
     pub(super) fn of(
-        core: &CoreSnapshot,
-        frames: &[StackFrame],
-        memory: &[MemoryRegion],
-        no_code: Option<NoCode>,
+        stopped: &StoppedCore<'_>,
+        no_code: Option<(u32, NoCode)>,
         seen: Exceptions,
     ) -> Option<Self> {
-        if let Some(name) = fatal_function(frames) {
+        if let Some(name) = fatal_function(&stopped.unwound.frames) {
             return Some(Self::Fatal(name.to_owned()));
         }
+        let (stands, memory) = (stopped.stands(), stopped.memory);
         // A function that has a name is one, wherever it lies.
-        let named = frames.first().is_some_and(|frame| frame.function.is_some());
-        let outside = code_outside(core, memory).filter(|_| !named).map(Self::CodeOutside);
+        let mut outside =
+            stands.iter().filter(|stand| !stand.named && lies_outside(stand.pc, memory));
+        let outside = outside.next().map(|stand| Self::CodeOutside(stand.pc));
         let data = || {
-            let pc = pc_of(core)?;
-            no_code.map(|what| match what {
+            no_code.map(|(pc, what)| match what {
                 NoCode::Data => Self::InData(pc),
                 NoCode::Overwritten => Self::InOverwritten(pc),
             })
         };
-        let stack = || stack_outside(core, memory).map(Self::StackOutside);
-        outside.or_else(data).or_else(stack).or_else(|| {
-            let running = exception_of(&core.registers).filter(|&number| number != 0)?;
-            Some(Self::InHandler { running, open: seen.open })
+        let pushed = pushed_by(stopped.core);
+        let leaves = |stand: &Stand| stand.stack.filter(|&at| has_no_room(at, pushed, memory));
+        let stack = || stands.iter().find_map(leaves).map(Self::StackOutside);
+        let overrun = || Self::with_overrun_stack(stopped.unwound, stopped.symbols?);
+        outside.or_else(data).or_else(stack).or_else(overrun).or_else(|| {
+            let running = exception_of(&stopped.core.registers).filter(|&number| number != 0)?;
+            // Around a fault, one may be reported twice and left once.
+            let active = match seen.faults {
+                0 => seen.open.iter().map(|open| open.number).chain([running]).collect(),
+                _ => vec![running],
+            };
+            Some(Self::InHandler { active, open: seen.open })
         })
     }
 
@@ -106,7 +166,7 @@ impl HaltedCore {
     }
 
     /// Tells of a thread whose stack has grown out of its variable.
-    pub(super) fn with_overrun_stack(unwound: &Unwound, symbols: &Symbols) -> Option<Self> {
+    fn with_overrun_stack(unwound: &Unwound, symbols: &Symbols) -> Option<Self> {
         let overrun = |stack: &Vec<StackPlace>| symbols.variables().overrun(stack);
         unwound.stacks.iter().find_map(overrun).map(Self::StackOverrun)
     }
@@ -115,15 +175,13 @@ impl HaltedCore {
     /// lost program counter has moved on.
     pub(super) fn since(self, first: &Self) -> Option<Self> {
         match (&self, first) {
-            (
-                Self::InHandler { running, open },
-                Self::InHandler { running: before, open: known },
-            ) => {
+            (Self::InHandler { active, open }, Self::InHandler { active: before, open: known }) => {
                 let stays = |one: &&OpenException| {
-                    known.contains(one) && [*running, *before].contains(&one.number)
+                    let is_active = active.contains(&one.number) || before.contains(&one.number);
+                    known.contains(one) && is_active
                 };
-                let running = open.iter().rev().find(stays)?.number;
-                Some(Self::InHandler { running, open: Vec::new() })
+                let stays = open.iter().rev().find(stays)?.number;
+                Some(Self::InHandler { active: vec![stays], open: Vec::new() })
             }
             (now, first) if now.is_lost() && first.is_lost() => Some(self),
             (now, first) => (now == first).then_some(self),
@@ -164,8 +222,9 @@ impl HaltedCore {
     pub(super) fn words(&self) -> String {
         match self {
             Self::Fatal(name) => format!("{name} is where the system waits after a fatal error"),
-            Self::InHandler { running, .. } => {
-                format!("the handler of {} does not return", exception_name(*running))
+            Self::InHandler { active, .. } => {
+                let names: Vec<String> = active.iter().copied().map(exception_name).collect();
+                format!("the handler of {} does not return", names.join(", "))
             }
             Self::InTrap { interrupt, .. } => {
                 let name = match interrupt {
@@ -182,7 +241,7 @@ impl HaltedCore {
             ),
             Self::StackOverrun(at) => format!(
                 "the stack pointer {at:#010x} lies in another variable than the stack of the calling \
-                 functions: the stack was too small"
+                 functions: the stack may be too small"
             ),
             Self::InData(at) => format!(
                 "the program counter {at:#010x} lies in data, heap or stack, where the image has no code"
@@ -226,11 +285,11 @@ fn pc_of(core: &CoreSnapshot) -> Option<u32> {
 
 /// Returns the program counter of a core if it lies in no memory.
 fn code_outside(core: &CoreSnapshot, memory: &[MemoryRegion]) -> Option<u32> {
-    if translates(core) || memory.is_empty() {
-        return None;
-    }
-    let pc = pc_of(core)?;
-    (!memory.iter().any(|region| region.contains(u64::from(pc)))).then_some(pc)
+    physical_pc(core).filter(|&pc| lies_outside(pc, memory))
+}
+
+fn lies_outside(at: u32, memory: &[MemoryRegion]) -> bool {
+    !memory.is_empty() && !memory.iter().any(|region| region.contains(u64::from(at)))
 }
 
 /// Tells whether a core translates its addresses: then they say nothing.
@@ -241,20 +300,30 @@ fn translates(core: &CoreSnapshot) -> bool {
 /// Returns the stack pointer of a core if it lies in no memory, and not just behind one, or if an
 /// exception of a Cortex-M would push below that memory.
 fn stack_outside(core: &CoreSnapshot, memory: &[MemoryRegion]) -> Option<u32> {
-    if translates(core) || memory.is_empty() {
+    if translates(core) {
         return None;
     }
     let stack = core.register("sp").and_then(|value| u32::try_from(value).ok())?;
+    has_no_room(stack, pushed_by(core), memory).then_some(stack)
+}
+
+/// Returns what an exception pushes at least.
+fn pushed_by(core: &CoreSnapshot) -> u64 {
+    if matches!(core.kind, CoreKind::Riscv32) { 0 } else { FRAME }
+}
+
+/// Tells whether a stack pointer lies in no memory, and not just behind one, or whether so many bytes below it
+/// do.
+fn has_no_room(stack: u32, pushed: u64, memory: &[MemoryRegion]) -> bool {
     let holds = |at: u64| {
         let inside = |region: &MemoryRegion| {
             at.checked_sub(region.start).is_some_and(|offset| offset <= region.size)
         };
         memory.iter().any(inside)
     };
-    let pushed = if matches!(core.kind, CoreKind::Riscv32) { 0 } else { FRAME };
     let at = u64::from(stack);
     // A core that was never started has none.
-    (stack != 0 && !(holds(at) && holds(at.saturating_sub(pushed)))).then_some(stack)
+    stack != 0 && !memory.is_empty() && !(holds(at) && holds(at.saturating_sub(pushed)))
 }
 
 #[cfg(test)]
@@ -305,7 +374,9 @@ mod tests {
             let mut core = core(0, satp);
             let value = u128::from(pc);
             core.registers.push(RegisterValue { name: "pc".into(), value, bits: 32 });
-            HaltedCore::of(&core, &[], memory, None, Exceptions::default())
+            let unwound = &Unwound::default();
+            let stopped = StoppedCore { core: &core, unwound, symbols: None, memory };
+            HaltedCore::of(&stopped, None, Exceptions::default())
         };
         let memory = [region];
         assert_eq!(told(0x3ffe, None, &memory), None);
@@ -335,30 +406,35 @@ mod tests {
         }
     }
 
-    fn executing(number: u32, open: &[(u32, u64)]) -> Option<HaltedCore> {
+    fn executing(number: u32, open: &[(u32, u64)], faults: u32) -> Option<HaltedCore> {
         let mut core = core(0x2000_0800, None);
         let value = u128::from(0x0100_0000 | number);
         core.registers.push(RegisterValue { name: "xpsr".into(), value, bits: 32 });
         let open = open.iter().map(|&(number, entry)| OpenException { number, entry }).collect();
-        let seen = Exceptions { open, ..Exceptions::default() };
-        HaltedCore::of(&core, &[], &[], None, seen)
+        let seen = Exceptions { open, faults, ..Exceptions::default() };
+        let unwound = &Unwound::default();
+        let stopped = StoppedCore { core: &core, unwound, symbols: None, memory: &[] };
+        HaltedCore::of(&stopped, None, seen)
     }
 
     #[test]
     fn a_handler_that_does_not_return_is_told() {
-        let stays = |first: (u32, &[(u32, u64)]), then: (u32, &[(u32, u64)])| {
-            let first = executing(first.0, first.1).unwrap();
-            match executing(then.0, then.1)?.since(&first)? {
-                HaltedCore::InHandler { running, .. } => Some(running),
+        let faulted = |first: (u32, &[(u32, u64)]), then: (u32, &[(u32, u64)]), faults| {
+            let first = executing(first.0, first.1, faults).unwrap();
+            match executing(then.0, then.1, faults)?.since(&first)? {
+                HaltedCore::InHandler { active, .. } => active.first().copied(),
                 other => panic!("{other:?}"),
             }
         };
+        let stays = |first, then| faulted(first, then, 0);
         let stuck: &[(u32, u64)] = &[(25, 7)];
         assert_eq!(stays((25, stuck), (25, stuck)), Some(25));
         // A tick runs above it, at one of the looks or at both.
         assert_eq!(stays((15, &[(25, 7), (15, 8)]), (25, stuck)), Some(25));
         assert_eq!(stays((25, stuck), (15, &[(25, 7), (15, 9)])), Some(25));
-        assert_eq!(stays((15, &[(25, 7), (15, 8)]), (15, &[(25, 7), (15, 9)])), None);
+        let (tick, next): (&[_], &[_]) = (&[(25, 7), (15, 8)], &[(25, 7), (15, 9)]);
+        assert_eq!(stays((15, tick), (15, next)), Some(25));
+        assert_eq!(faulted((15, tick), (15, next), 1), None);
         // It was left and entered again, and it was left.
         assert_eq!(stays((15, &[(15, 8)]), (15, &[(15, 9)])), None);
         assert_eq!(stays((15, &[(15, 8)]), (0, &[])), None);

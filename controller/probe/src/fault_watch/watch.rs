@@ -24,7 +24,7 @@ use tokio::sync::oneshot;
 use super::capture::{CortexM, capture_riscv};
 use super::fault_loop::{FaultStand, WATCHED};
 use super::fault_stand::{WatchPoints, standing_in_fault};
-use super::halted_core::{HaltedCore, physical_pc};
+use super::halted_core::{HaltedCore, StoppedCore};
 use super::registers::{CurrentRegisters, ImageRanges, at_end, sighting, suspicion};
 use super::stopped_core::{halt_story, story_of, trap_story};
 use super::telling::{RequestSymbols, told, told_with};
@@ -602,6 +602,7 @@ impl FaultWatch {
         let symbols = image.symbols.as_ref();
         let log = &launch.exceptions;
         for _ in 0..MOST_LOOKS {
+            let mut unfaulted = false;
             match &launch.core {
                 LaunchedCore::Riscv32 => {
                     let found = standing_in_trap((&mut *channels, log), &self.profile, symbols)?;
@@ -610,8 +611,9 @@ impl FaultWatch {
                         return Ok(Some(trap_story(&found, last.as_ref(), &image, request)));
                     }
                 }
-                // It has taken none in this boot.
-                LaunchedCore::CortexM(_) if log.seen().faults == 0 => {}
+                LaunchedCore::CortexM(core) if never_faulted(core, channels, log)? => {
+                    unfaulted = true
+                }
                 LaunchedCore::CortexM(core) => {
                     let machine = (&mut *channels, log, &*self.profile);
                     let found = standing_in_fault(core, machine, &launch.points, symbols)?;
@@ -624,6 +626,8 @@ impl FaultWatch {
                 }
             }
             match self.halted((&launch.core, channels, log), symbols)? {
+                // It may have taken its first fault while it was looked at.
+                HaltLook::GoesOn if unfaulted && log.seen().faults > 0 => {}
                 HaltLook::GoesOn => return Ok(None),
                 HaltLook::Halted(halted, snapshot) => {
                     return Ok(Some(halt_story(&halted, &snapshot, &image, request)));
@@ -645,19 +649,18 @@ impl FaultWatch {
         let look = |channels: &mut DebugChannels| -> Result<_, ChannelError> {
             let snapshot = core.capture(channels, &self.profile)?;
             let unwound = unwind(&snapshot, symbols);
-            let no_code = self.no_code(channels, &snapshot, symbols)?;
-            let (frames, memory, seen) = (&unwound.frames, &self.profile.memory, log.seen());
+            let memory = &self.profile.memory;
+            let stopped = StoppedCore { core: &snapshot, unwound: &unwound, symbols, memory };
+            let no_code = self.no_code(channels, &stopped)?;
+            let seen = log.seen();
             let traps = seen.traps;
             let in_trap = || {
                 let interrupt = in_interrupt(&snapshot, symbols, &unwound)?;
                 Some(HaltedCore::InTrap { interrupt, traps })
             };
             let in_loop = || HaltedCore::in_masked_loop(&snapshot, symbols?.masked_loops());
-            let halted = HaltedCore::of(&snapshot, frames, memory, no_code, seen)
-                .or_else(in_trap)
-                .or_else(in_loop);
-            let overrun = || HaltedCore::with_overrun_stack(&unwound, symbols?);
-            Ok(halted.or_else(overrun).map(|halted| (halted, snapshot)))
+            let halted = HaltedCore::of(&stopped, no_code, seen).or_else(in_trap).or_else(in_loop);
+            Ok(halted.map(|halted| (halted, snapshot)))
         };
         let Some((first, _)) = look(channels)? else { return Ok(HaltLook::GoesOn) };
         channels.gdb.resume(Packets::default())?;
@@ -673,22 +676,25 @@ impl FaultWatch {
         })
     }
 
-    /// Tells what the core of a machine that stands executes, if that is no code of its image.
+    /// Tells what the core of a machine that stands executes, or goes on with behind an interrupt, if that is
+    /// no code of its image.
     fn no_code(
         &self,
         channels: &mut DebugChannels,
-        snapshot: &CoreSnapshot,
-        symbols: Option<&Symbols>,
-    ) -> Result<Option<NoCode>, ChannelError> {
+        stopped: &StoppedCore<'_>,
+    ) -> Result<Option<(u32, NoCode)>, ChannelError> {
         let memory = &self.profile.memory;
-        let Some(code) = symbols.map(Symbols::code_map) else { return Ok(None) };
-        let pc = physical_pc(snapshot);
-        let Some((pc, around)) = pc.and_then(|pc| Some((pc, around(pc, memory)?))) else {
-            return Ok(None);
-        };
-        let mut bytes = vec![0; around.len()];
-        channels.gdb.read_memory(around.start, &mut bytes)?;
-        Ok(code.no_code(pc, memory, &MemoryRange { start: around.start.into(), bytes }))
+        let Some(code) = stopped.symbols.map(Symbols::code_map) else { return Ok(None) };
+        for pc in stopped.program_counters() {
+            let Some(around) = around(pc, memory) else { continue };
+            let mut bytes = vec![0; around.len()];
+            channels.gdb.read_memory(around.start, &mut bytes)?;
+            let around = MemoryRange { start: around.start.into(), bytes };
+            if let Some(found) = code.no_code(pc, memory, &around) {
+                return Ok(Some((pc, found)));
+            }
+        }
+        Ok(None)
     }
 
     /// Looks what became of the machine after its fault was caught; it stands afterwards.
@@ -711,6 +717,18 @@ impl FaultWatch {
             _ => Since::Standing,
         }
     }
+}
+
+/// Tells whether a Cortex-M has taken no fault in this boot, and executes no exception. It stands afterwards,
+/// without breakpoints.
+fn never_faulted(
+    core: &CortexM,
+    channels: &mut DebugChannels,
+    log: &ExceptionLog,
+) -> Result<bool, ChannelError> {
+    channels.gdb.stand()?;
+    channels.gdb.remove_breakpoints()?;
+    Ok(log.seen().faults == 0 && core.exception(channels)? == 0)
 }
 
 /// The machine runs, and what its core does is not known.

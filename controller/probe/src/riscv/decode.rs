@@ -96,8 +96,16 @@ impl Sweep {
     }
 }
 
-/// Tells whether the instructions in front of `to` call `target`, given a way to read half-words of code.
+/// Tells whether the instructions in front of `to` call `target`, or an address in a register, given a way to
+/// read half-words of code.
 pub(crate) fn is_call_before(to: u32, target: u32, code: impl Fn(u32) -> Option<u16>) -> bool {
+    let half = |from: u32| code(to.wrapping_sub(from)).unwrap_or_default();
+    // `c.jalr`, and `jalr ra, ...` without an address right in front of it.
+    let narrow = half(2) & 0xf07f == 0x9002 && half(2) & 0x0f80 != 0;
+    let wide = half(4) & 0x0fff == 0x00e7;
+    if narrow || wide && half(8) & 0x7f != 0x17 {
+        return true;
+    }
     // A call has two, four, or, with the upper half of the address, eight bytes.
     [2, 4, 8].into_iter().any(|len| {
         let (mut sweep, mut at, mut flow) = (Sweep::default(), to.wrapping_sub(len), None);
@@ -184,6 +192,7 @@ mod tests {
             assert_eq!(flow(pc, words), wanted, "{words:x?}");
         }
     }
+
     #[test]
     fn a_call_stands_in_front_of_its_return_address() {
         // c.jal 0x80000020; then auipc ra, 0; jalr ra, 16(ra)
@@ -200,8 +209,26 @@ mod tests {
             (0x8000_0078, 0x8000_0084, false),
             (0, 0x8000_0020, false),
             (u32::MAX, 0x8000_0020, false),
+            // In the middle of the second call.
+            (0x8000_007a, 0x8000_0084, false),
         ] {
             assert_eq!(is_call_before(to, target, at), calls, "{to:#x}");
+        }
+    }
+
+    #[test]
+    fn a_call_by_a_register_may_be_one_of_any_function() {
+        // c.jalr a5; then jalr ra, 0(a5) behind a store; c.jr a5 is none, nor is c.ebreak.
+        for (code, calls) in [
+            (&[0x9782_u16][..], true),
+            (&[0xc004, 0x80e7, 0x0007], true),
+            (&[0x8782], false),
+            (&[0x9002], false),
+        ] {
+            let to = 0x8000_0100;
+            let start = to - 2 * code.len() as u32;
+            let at = |address: u32| code.get((address.checked_sub(start)? / 2) as usize).copied();
+            assert_eq!(is_call_before(to, 0x8000_0000, at), calls, "{code:x?}");
         }
     }
 }

@@ -10,5 +10,5 @@ mod trap;
 pub(crate) use decode::{CodeFlow, Sweep, is_call_before};
 pub(crate) use registers::parse_registers;
 pub(crate) use trap::{
-    Trap, TrapStand, in_call, in_interrupt, in_reported, interrupt, nowhere, stand,
+    Trap, TrapStand, in_call, in_interrupt, in_reported, interrupt, interrupted_at, nowhere, stand,
 };

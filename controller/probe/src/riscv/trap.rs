@@ -324,6 +324,11 @@ pub(crate) fn interrupt(snapshot: &CoreSnapshot) -> Option<u32> {
     entered_interrupt(snapshot).map(|(cause, _)| cause)
 }
 
+/// Returns where such an interrupt has interrupted the core.
+pub(crate) fn interrupted_at(snapshot: &CoreSnapshot) -> Option<u32> {
+    entered_interrupt(snapshot).map(|(_, trap)| trap.at)
+}
+
 /// Returns such an interrupt of machine or supervisor mode, and its trap.
 fn entered_interrupt(snapshot: &CoreSnapshot) -> Option<(u32, Trap)> {
     let word = |name: &str| snapshot.register(name).and_then(|v| u32::try_from(v).ok());

@@ -117,9 +117,12 @@ impl CountTable {
     }
 }
 
-/// Cuts a row into its cells; empty ones at its ends are those of a separator that frames the row.
+/// Cuts a row into its cells. A character that frames the row leaves empty ones at its ends.
 fn columns(separator: Separator, text: &str) -> Vec<&str> {
     let mut cells = separator.cells(text);
+    if !matches!(separator, Separator::Char(_)) {
+        return cells;
+    }
     while cells.pop_if(|cell| cell.is_empty()).is_some() {}
     let empty = cells.iter().take_while(|cell| cell.is_empty()).count();
     cells.split_off(empty)

@@ -7,8 +7,13 @@
 //! was printed by a firmware that went on. A signature that comes again begins another crash.
 
 use std::ops::Range;
+use std::sync::LazyLock;
 
+use regex_automata::meta::Regex;
+
+use super::log_prefix::texts;
 use super::readable::readable;
+use super::scan::searched_once;
 use super::suspicion::is_suspicious;
 
 /// Most bytes between two headlines of a dump: registers, a stack and a list of threads.
@@ -108,17 +113,29 @@ fn is_address(word: &str) -> bool {
     hex && (digits.len() < word.len() || digits.len() >= 8)
 }
 
-/// Returns how many bytes at the end of a text, which stands in front of a headline, are lines with
-/// addresses: some systems print the registers first. What stands in front of the headline on its line
+/// Names of registers, and the values that they hold in a dump: `r0/a1:  0x00000003`, `s[ 0]: 0x00000001`.
+const REGISTERS: &str = concat!(
+    r"(?i)^(?:Faulting instruction address \(r15/pc\): 0x[0-9a-f]{8}",
+    r"|(?:(?:[a-z]{1,2}\[? ?\d{1,2}\]?(?:/[a-z]{1,2}\d{0,2})?|x?psr|[cs]psr|sp|lr|pc|ra|gp|tp|fp|ip|r?cfsr|hfsr",
+    r"|m(?:epc|cause|tval|status)|exc_return|fpscr|basepri|control)[:=] *(?:0x)?[0-9a-f]{8}[, ]*)+)$",
+);
+
+static DUMPED: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::builder().configure(searched_once()).build(REGISTERS).ok());
+
+/// Returns how many bytes at the end of a text, which stands in front of a headline, are lines with nothing
+/// but registers: some systems print them first. What stands in front of the headline on its line
 /// belongs to them.
 pub(crate) fn registers_in_front(text: &[u8]) -> usize {
     let mut lines = text.rsplit(|byte| *byte == b'\n');
     let Some(front) = lines.next().filter(|front| front.len() <= MOST_IN_FRONT) else { return 0 };
-    let holds_address = |line: &&[u8]| {
+    let is_dump = |line: &&[u8]| {
         let line = readable(line);
-        line.split(|c: char| !c.is_ascii_alphanumeric()).any(is_address)
+        let dumped =
+            |text: &str| DUMPED.as_ref().is_some_and(|dump| dump.is_match(text.trim_ascii()));
+        texts(&line, true).any(dumped)
     };
-    lines.take_while(holds_address).fold(front.len(), |len, line| len + line.len() + 1)
+    lines.take_while(is_dump).fold(front.len(), |len, line| len + line.len() + 1)
 }
 
 /// Tells whether a headline says that the test did not expect the crash.
@@ -165,9 +182,20 @@ mod tests {
     #[test]
     fn registers_may_stand_in_front_of_a_headline() {
         for (text, registers) in [
-            ("START - t\r\nE: r0/a1:  0x00000003\r\nE: (r15/pc): 0x10000c3a\r\nE: ", 51),
+            (
+                "START - t\r\nE: r0/a1:  0x00000003\r\nE: Faulting instruction address (r15/pc): 0x10000c3a\r\nE: ",
+                78,
+            ),
+            (
+                "t\n[00:00:00.010,000] <err> os:  xpsr:  0x61000000\n<err> os: s[ 0]: 0x00000001 s[ 1]: 0x00000002\n",
+                95,
+            ),
             ("fault\nE: ", 3),
-            ("fault\npc 0x10000c3a", 13),
+            ("ring buffer at 0x20000100 corrupt: FAIL\n", 0),
+            ("stored: 0x5a3c9911 computed: 0x5a3c9912\n", 0),
+            ("Oops: bad heap chunk at 0x20001234\n", 0),
+            ("[00001234] test flash: FAILED\n", 0),
+            ("pc: 0x10000c3a in foo\n", 0),
             ("", 0),
             ("\n", 0),
         ] {

@@ -92,7 +92,8 @@ const FATAL: &[&str] = &[
 const LOGGED: &[&str] = &[
     "__dbpanic(",
     "Heap and stack collision",
-    " WDG: T",
+    "AP: WDG: ",
+    "APM: WDG: T",
     "MFLT: Reset Causes",
     "ure virtual fn called",
     "ast chance handler",
@@ -130,7 +131,8 @@ const LOGGED: &[&str] = &[
     "KDB: enter: ",
     "PROCESSOR RESET called",
     "Exiting cFE with ",
-    "BFV:",
+    "BFV:0",
+    "LCH called",
 ];
 
 /// Tells whether a line has a phrase that no passing test prints.

@@ -31,7 +31,7 @@ const FAILED: &str = "no ng nok out high low bad over under reject rejected x";
 const HEAD: usize = 160;
 
 /// Text of which one stands in each head, unless a word of results does.
-pub(super) const HINTS: &str = r"\b(?:meas(?:ured|urement)?|value|actual|reading)\b[^\r\n]*\b(?:min|max|lo|hi|low|high|lower|upper|[lu]sl|[lu]l|minimum|maximum)\b|\b(?:min|max|lo|hi|low|high|lower|upper|[lu]sl|[lu]l|minimum|maximum)\b[^\r\n]*\b(?:meas(?:ured|urement)?|value|actual|reading)\b|\b(?:result|verdict|outcome|judge?ment)\b";
+pub(super) const HINTS: &str = r"\b(?:meas(?:ured|urement)?|value|actual|reading)\b[^\r\n]*\b(?:min|max|lo|hi|low|high|lower|upper|[lu]sl|[lu]l|minimum|maximum)\b|\b(?:min|max|lo|hi|low|high|lower|upper|[lu]sl|[lu]l|minimum|maximum)\b[^\r\n]*\b(?:meas(?:ured|urement)?|value|actual|reading)\b|\b(?:verdict|outcome|judge?ment)\b";
 
 /// The columns that decide.
 #[derive(Debug, Clone, Copy)]

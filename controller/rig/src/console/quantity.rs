@@ -3,8 +3,14 @@
 use super::words::listed;
 
 /// Units that have several names, in small letters.
-const NAMES: [&str; 4] =
-    ["s sec secs second seconds", "ms msec", "us usec \u{b5}s \u{3bc}s", "% percent pct"];
+const NAMES: [&str; 6] = [
+    "s sec secs second seconds",
+    "ms msec",
+    "us usec \u{b5}s \u{3bc}s",
+    "% percent pct",
+    "b byte bytes",
+    "c degc \u{b0}c",
+];
 
 /// A number and its unit.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -46,10 +52,20 @@ impl<'a> Quantity<'a> {
         self.unit.is_empty() || other.unit.is_empty() || self.has_unit_of(other)
     }
 
-    /// Tells whether two of them have the same unit, or none.
+    /// Tells whether two of them have the same unit, or none. `mOhm` and `MOhm` are two.
     pub(super) fn has_unit_of(&self, other: &Self) -> bool {
         let (one, two) = (self.unit.to_lowercase(), other.unit.to_lowercase());
-        one == two || NAMES.iter().any(|names| listed(names, &one) && listed(names, &two))
+        let prefix = |unit: &str| unit.chars().next().filter(|_| unit.chars().count() > 1);
+        let scaled = prefix(self.unit) != prefix(other.unit) && one.starts_with('m');
+        one == two && !scaled
+            || NAMES.iter().any(|names| listed(names, &one) && listed(names, &two))
+    }
+
+    /// Tells whether two of them have different multiples of one unit: `us` and `ms`, `kB` and `MB`.
+    pub(super) fn differs_in_scale(&self, other: &Self) -> bool {
+        let last = |unit: &str| unit.chars().next_back();
+        let same = last(self.unit).is_some() && last(self.unit) == last(other.unit);
+        same && !self.has_unit_of(other)
     }
 }
 
@@ -83,6 +99,10 @@ mod tests {
             ("812 ms", "500 ms", true, true),
             ("2 sec", "5 s", true, true),
             ("812 MS", "500 msec", true, true),
+            ("3 V", "5 v", true, true),
+            ("900 mOhm", "5 MOhm", false, false),
+            ("91 degC", "85 C", true, true),
+            ("512 bytes", "2048 B", true, true),
             ("12", "12", true, true),
             ("12 kB", "3", false, true),
             ("12 kB", "3 MB", false, false),
@@ -91,6 +111,15 @@ mod tests {
             let (one, two) = (parsed(one), parsed(two));
             assert_eq!(one.has_unit_of(&two), same, "{one:?} {two:?}");
             assert_eq!(one.is_comparable(&two), comparable, "{one:?} {two:?}");
+        }
+        for (one, two, differ) in [
+            ("900 us", "5 ms", true),
+            ("12 kB", "3 MB", true),
+            ("12 kB", "3 kB", false),
+            ("12 kB", "3", false),
+            ("12 packets", "3 V", false),
+        ] {
+            assert_eq!(parsed(one).differs_in_scale(&parsed(two)), differ, "{one} {two}");
         }
     }
 

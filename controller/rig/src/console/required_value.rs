@@ -113,7 +113,7 @@ pub(super) fn misses_requirement(text: &str) -> bool {
     let wanted = wanted.trim_end_matches('.');
     let measured = Quantity::parse(had).zip(Quantity::parse(wanted));
     let numbers = measured
-        .filter(|(had, wanted)| had.is_comparable(wanted))
+        .filter(|(had, wanted)| !had.differs_in_scale(wanted))
         .map(|(had, wanted)| (had.number, wanted.number));
     let missed = match miss {
         Miss::Differs => differs(had, wanted),

@@ -403,7 +403,7 @@ fn names_verdicts(line: &str, separator: char, field: usize) -> bool {
         let heads = fields.get(field).is_some_and(|name| {
             let name = name.to_ascii_lowercase();
             holds_verdicts(&name)
-                || name == "status"
+                || listed("result status", &name)
                 || ROWS.split(' ').any(|row| name == format!("{row} result"))
         });
         heads && fields.iter().all(title)

@@ -5,9 +5,9 @@ use super::words::listed;
 /// Most other lines between the rows of a table.
 pub(super) const APART: usize = 3;
 
-/// Tells whether a column of this name holds verdicts.
+/// Tells whether a column of this name holds verdicts, and no measured results.
 pub(super) fn holds_verdicts(name: &str) -> bool {
-    listed("result verdict outcome judgement judgment", name)
+    listed("verdict outcome judgement judgment", name)
 }
 
 /// What stands between the cells of a row.

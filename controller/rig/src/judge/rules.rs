@@ -690,8 +690,8 @@ fn core_unknown(seen: &Observation) -> Option<Verdict> {
         return None;
     }
     let summary = format!(
-        "in the end the processor may stand in a fault, or have halted for good, and whether it does \
-         is not certain: {text}"
+        "in the end the processor may have stood in a fault, or halted for good, and whether it did is \
+         not certain: {text}"
     );
     Some(on_output(seen, Cause::Unconfirmed, summary))
 }

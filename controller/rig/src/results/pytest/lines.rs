@@ -84,6 +84,16 @@ pub(super) fn collected(text: &str) -> Option<u64> {
     selected.map_or(Some(count), number)
 }
 
+/// Reads how many files could not be collected: `collected 4 items / 1 error`.
+pub(super) fn collection_errors(text: &str) -> Option<u64> {
+    let (_, rest) = text.strip_prefix("collected ")?.split_once(" / ")?;
+    let count = |part: &str| {
+        let (count, unit) = leading_number(part)?;
+        matches!(unit, " error" | " errors").then_some(count)
+    };
+    rest.split(" / ").find_map(count)
+}
+
 /// A line about one test or sub-test.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TestLine<'a> {
@@ -234,5 +244,10 @@ mod tests {
         assert_eq!(collected("gw0 [4] linux"), None);
         assert_eq!(collected("collected 5 items / 1 deselected / 4 selected"), Some(4));
         assert_eq!(collected("collected 5 stamps"), None);
+        assert_eq!(collected("collected 4 items / 1 error"), Some(4));
+        assert_eq!(collection_errors("collected 4 items / 1 error"), Some(1));
+        assert_eq!(collection_errors("collected 4 items / 2 errors / 1 skipped"), Some(2));
+        assert_eq!(collection_errors("collected 5 items / 1 deselected / 4 selected"), None);
+        assert_eq!(collection_errors("collected 4 items"), None);
     }
 }

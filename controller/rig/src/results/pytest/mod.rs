@@ -5,7 +5,7 @@
 
 use jig_model::result::{CaseStatus, ResultFormat};
 
-use self::lines::{Counts, collected, framed, progress, summary, test_line};
+use self::lines::{Counts, collected, collection_errors, framed, progress, summary, test_line};
 use super::grammar::{AssertionSigns, FormatSpec, Grammar};
 use super::record::{CaseOutcome, ReportBuilder};
 use super::tally::add_unnamed;
@@ -69,6 +69,9 @@ impl Grammar for Pytest {
         } else if let Some(count) = collected(text).filter(|_| !self.quoting) {
             self.collected = Some(count);
             record.plan(count);
+            if collection_errors(text).is_some() {
+                record.claim_any();
+            }
         } else if let Some(name) = self.repeated(text) {
             let (name, message) = name.split_once(" - ").unwrap_or((name, ""));
             if !self.verbose && !record.knows(name) {
