@@ -110,8 +110,8 @@ mod tests {
             // An empty stack, at the end of its variable.
             (&[(0x388, false)], false),
             (&[(0x300, false), (0x388, true)], false),
-            // A full one, at the beginning.
-            (&[(0x288, false), (0x380, true)], true),
+            // A full one: nothing was written below it.
+            (&[(0x288, false), (0x380, true)], false),
             // What a thread returns to.
             (&[(0x300, false), (0x390, false)], false),
             (&[(0x300, false), (0x390, false), (0x400, true)], false),

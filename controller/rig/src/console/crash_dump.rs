@@ -184,11 +184,11 @@ mod tests {
         for (text, registers) in [
             (
                 "START - t\r\nE: r0/a1:  0x00000003\r\nE: Faulting instruction address (r15/pc): 0x10000c3a\r\nE: ",
-                78,
+                80,
             ),
             (
                 "t\n[00:00:00.010,000] <err> os:  xpsr:  0x61000000\n<err> os: s[ 0]: 0x00000001 s[ 1]: 0x00000002\n",
-                95,
+                94,
             ),
             ("fault\nE: ", 3),
             ("ring buffer at 0x20000100 corrupt: FAIL\n", 0),
