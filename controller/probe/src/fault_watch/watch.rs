@@ -660,6 +660,7 @@ impl FaultWatch {
             };
             let in_loop = || HaltedCore::in_masked_loop(&snapshot, symbols?.masked_loops());
             let halted = HaltedCore::of(&stopped, no_code, seen).or_else(in_trap).or_else(in_loop);
+            tracing::trace!(?halted, frames = ?unwound.frames, "looked at the stopped core");
             Ok(halted.map(|halted| (halted, snapshot)))
         };
         let Some((first, _)) = look(channels)? else { return Ok(HaltLook::GoesOn) };
@@ -668,10 +669,12 @@ impl FaultWatch {
             channels.gdb.interrupt()?;
         }
         let second = look(channels)?;
+        // It may have got lost between the two.
+        let lost = first.is_lost() || second.as_ref().is_some_and(|(now, _)| now.is_lost());
         let halted = second.and_then(|(now, snapshot)| Some((now.since(&first)?, snapshot)));
         Ok(match halted {
             Some((halted, snapshot)) => HaltLook::Halted(halted, Box::new(snapshot)),
-            None if first.is_lost() => HaltLook::WasLost,
+            None if lost => HaltLook::WasLost,
             None => HaltLook::GoesOn,
         })
     }
