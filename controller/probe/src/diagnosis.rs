@@ -4,7 +4,7 @@
 //! cores have none at all: the instruction tells, with the registers it used.
 
 use crate::debug_info::{Context, Interrupted, KnownMemory, Symbols, exception_name, is_fault};
-use crate::fault_status::{FaultStatus, cfsr, hfsr};
+use crate::fault_status::{FaultStatus, cfsr, hfsr, sfsr};
 use crate::thumb::{self, Instruction};
 
 /// Says in a few words what an instruction did to fault, such as
@@ -211,6 +211,9 @@ fn by_status(site: &Site<'_>, status: &FaultStatus) -> Option<String> {
     if has(cfsr::UNSTKERR | cfsr::MUNSTKERR) {
         return Some("fault while restoring registers from the stack".to_owned());
     }
+    if let Some(told) = by_secure_status(site, status) {
+        return Some(told);
+    }
     let hard = status.hfsr.unwrap_or(0);
     if hard & hfsr::VECTTBL != 0 {
         return Some("fault reading the vector table".to_owned());
@@ -219,6 +222,21 @@ fn by_status(site: &Site<'_>, status: &FaultStatus) -> Option<String> {
         return Some("breakpoint without a debugger".to_owned());
     }
     None
+}
+
+fn by_secure_status(site: &Site<'_>, status: &FaultStatus) -> Option<String> {
+    let has = |bits| status.has_secure(bits);
+    if has(sfsr::AUVIOL) {
+        let access = site.access(status.secure_address());
+        return Some(format!("security fault {access}, which is secure"));
+    }
+    if has(sfsr::INVEP) {
+        return Some("security fault: call of secure code where no entry is".to_owned());
+    }
+    if has(sfsr::INVTRAN) {
+        return Some("security fault: branch from secure to non-secure code".to_owned());
+    }
+    (has(sfsr::INVIS | sfsr::INVER)).then(|| "security fault: invalid exception return".to_owned())
 }
 
 /// Tells whether the core stands in a handler that reports faults.

@@ -13,6 +13,8 @@ const HFSR: u64 = 0xe000_ed2c;
 const DFSR: u64 = 0xe000_ed30;
 const MMFAR: u64 = 0xe000_ed34;
 const BFAR: u64 = 0xe000_ed38;
+const SFSR: u64 = 0xe000_ede4;
+const SFAR: u64 = 0xe000_ede8;
 
 /// Bits of the configurable fault status register, all three parts of it.
 pub(crate) mod cfsr {
@@ -43,6 +45,18 @@ pub(crate) mod hfsr {
     pub(crate) const VECTTBL: u32 = 1 << 1;
     pub(crate) const FORCED: u32 = 1 << 30;
     pub(crate) const DEBUGEVT: u32 = 1 << 31;
+}
+
+/// Bits of the secure fault status register, which Armv8-M has. (ARMv8-M D1.2.241.)
+pub(crate) mod sfsr {
+    pub(crate) const INVEP: u32 = 1;
+    pub(crate) const INVIS: u32 = 1 << 1;
+    pub(crate) const INVER: u32 = 1 << 2;
+    pub(crate) const AUVIOL: u32 = 1 << 3;
+    pub(crate) const INVTRAN: u32 = 1 << 4;
+    pub(crate) const LSPERR: u32 = 1 << 5;
+    pub(crate) const SFARVALID: u32 = 1 << 6;
+    pub(crate) const LSERR: u32 = 1 << 7;
 }
 
 /// Bits of the system handler control and state register.
@@ -81,6 +95,16 @@ const HFSR_WORDS: [(u32, &str); 3] = [
     (hfsr::DEBUGEVT, "DEBUGEVT: a breakpoint was reached without a debugger"),
 ];
 
+const SFSR_WORDS: [(u32, &str); 7] = [
+    (sfsr::INVEP, "INVEP: non-secure code called secure code where no entry is"),
+    (sfsr::INVIS, "INVIS: the integrity signature on the stack was wrong on exception return"),
+    (sfsr::INVER, "INVER: an exception return was for the wrong security state"),
+    (sfsr::AUVIOL, "AUVIOL: non-secure code accessed secure memory"),
+    (sfsr::INVTRAN, "INVTRAN: secure code branched to non-secure code without changing its state"),
+    (sfsr::LSPERR, "LSPERR: floating point state could not be saved in secure memory"),
+    (sfsr::LSERR, "LSERR: floating point state was saved in the wrong security state"),
+];
+
 const DFSR_WORDS: [(u32, &str); 5] = [
     (1, "HALTED: a debugger asked to halt or to step"),
     (1 << 1, "BKPT: a breakpoint was reached"),
@@ -107,6 +131,8 @@ pub(crate) struct FaultStatus {
     pub(crate) hfsr: Option<u32>,
     mmfar: Option<u32>,
     bfar: Option<u32>,
+    sfsr: Option<u32>,
+    sfar: Option<u32>,
     dfsr: Option<u32>,
     shcsr: Option<u32>,
     icsr: Option<u32>,
@@ -118,6 +144,7 @@ impl FaultStatus {
             let bytes = snapshot.read(address, 4)?;
             Some(u32::from_le_bytes(bytes.try_into().ok()?))
         };
+        let secure = |address| word(address).filter(|_| snapshot.kind == CoreKind::Armv8m);
         match snapshot.kind {
             CoreKind::Riscv32 => Self::default(),
             // These addresses read as nothing in particular there.
@@ -127,6 +154,8 @@ impl FaultStatus {
                 hfsr: word(HFSR),
                 mmfar: word(MMFAR),
                 bfar: word(BFAR),
+                sfsr: secure(SFSR),
+                sfar: secure(SFAR),
                 dfsr: word(DFSR),
                 shcsr: word(SHCSR),
                 icsr: word(ICSR),
@@ -136,7 +165,7 @@ impl FaultStatus {
 
     /// Tells whether a fault was taken and never cleared.
     pub(crate) fn shows_fault(&self) -> bool {
-        self.cfsr.unwrap_or(0) | self.hfsr.unwrap_or(0) != 0
+        self.cfsr.unwrap_or(0) | self.hfsr.unwrap_or(0) | self.sfsr.unwrap_or(0) != 0
     }
 
     /// Tells whether any of the given bits of the configurable fault status is set.
@@ -144,10 +173,16 @@ impl FaultStatus {
         self.cfsr.is_some_and(|cfsr| cfsr & bits != 0)
     }
 
+    /// Tells whether any of the given bits of the secure fault status is set.
+    pub(crate) fn has_secure(&self, bits: u32) -> bool {
+        self.sfsr.is_some_and(|sfsr| sfsr & bits != 0)
+    }
+
     /// Tells whether a fault was taken since the last reset and is not cleared.
     pub(crate) fn tells_of_fault(&self) -> bool {
         let escalated = hfsr::VECTTBL | hfsr::FORCED;
         self.cfsr.is_some_and(|cfsr| cfsr != 0)
+            || self.sfsr.is_some_and(|sfsr| sfsr != 0)
             || self.hfsr.is_some_and(|hfsr| hfsr & escalated != 0)
     }
 
@@ -180,6 +215,11 @@ impl FaultStatus {
         self.mmfar.filter(|_| self.has(cfsr::MMARVALID))
     }
 
+    /// Returns the address of a data access that the security of memory refused.
+    pub(crate) fn secure_address(&self) -> Option<u32> {
+        self.sfar.filter(|_| self.has_secure(sfsr::SFARVALID))
+    }
+
     /// Says in sentences what is set; nothing for what is not.
     pub(crate) fn sentences(&self) -> Vec<String> {
         let mut said = Vec::new();
@@ -191,6 +231,7 @@ impl FaultStatus {
         };
         say("CFSR", self.cfsr, &CFSR_WORDS);
         say("HFSR", self.hfsr, &HFSR_WORDS);
+        say("SFSR", self.sfsr, &SFSR_WORDS);
         say("DFSR", self.dfsr, &DFSR_WORDS);
         say("SHCSR", self.shcsr, &SHCSR_WORDS);
         if let Some(address) = self.bus_address() {
@@ -198,6 +239,9 @@ impl FaultStatus {
         }
         if let Some(address) = self.protected_address() {
             said.push(format!("MMFAR: memory protection refused {address:#010x}"));
+        }
+        if let Some(address) = self.secure_address() {
+            said.push(format!("SFAR: the security of memory refused {address:#010x}"));
         }
         if let Some(icsr) = self.icsr {
             let (active, pending) = (icsr & 0x1ff, icsr >> 12 & 0x1ff);
@@ -286,13 +330,14 @@ mod tests {
 
     #[test]
     fn all_bits_together_are_sentences_of_their_own() {
-        let words: Vec<_> =
-            [ICSR, SHCSR, CFSR, HFSR, DFSR, MMFAR, BFAR].map(|a| (a, u32::MAX)).to_vec();
+        let words: Vec<_> = [ICSR, SHCSR, CFSR, HFSR, SFSR, DFSR, MMFAR, BFAR, SFAR]
+            .map(|a| (a, u32::MAX))
+            .to_vec();
         let sentences = FaultStatus::read(&snapshot(CoreKind::Armv8m, &words)).sentences();
         let mut unique = sentences.clone();
         unique.sort();
         unique.dedup();
         assert_eq!(unique.len(), sentences.len());
-        assert_eq!(sentences.len(), 18 + 3 + 5 + 8 + 2 + 2);
+        assert_eq!(sentences.len(), 18 + 3 + 7 + 5 + 8 + 3 + 2);
     }
 }

@@ -1,20 +1,21 @@
-//! Stacks of threads that have grown into another variable. Pure.
+//! Stacks that have grown into a variable. Pure.
 //!
 //! # Design
-//! An operating system keeps the stack of each thread in a variable. A thread that needs more writes over
-//! the variables below it, which raises no fault. Then the stack pointer lies in one variable, and that of a
-//! function that has called the running one in another one, behind the end of it. Stacks that a linker script
-//! places have no variable, and nothing is told of them.
+//! A stack that needs more than its room writes over the variables below it, which raises no fault. Then
+//! the stack pointer lies in a variable, and that of a function that has called the running one behind the
+//! end of it: in another variable, as the stacks of threads are, or where the linker script has put the
+//! stack.
 //!
 //! *Calls have to be known*: in front of each return address stands a call. Below the first function of a
 //! thread there is none, only what its registers hold by chance.
 //!
 //! *A program may change its stack for a call.* Then the frame in front of the change begins at the end of
-//! the new stack.
+//! the new stack. Where the caller's stack is no variable, the frame has to be in one piece as well: the
+//! function that changes the stack reaches from one to the other, and its code allocates less than that.
 
 use std::ops::Range;
 
-use object::{Object as _, ObjectSymbol as _, SymbolKind};
+use object::{Object as _, ObjectSection as _, ObjectSymbol as _, SectionKind, SymbolKind};
 
 /// Where the stack stood in one frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +24,9 @@ pub(crate) struct StackPlace {
     /// Whether the code of the frame calls the function of the frame above it, or one whose address it has
     /// computed.
     pub(crate) calls: bool,
+    /// Whether the code of the frame above has allocated all that lies between its stack pointer and this
+    /// one.
+    pub(crate) adjoins: bool,
 }
 
 /// The variables of an image, by where they begin.
@@ -37,8 +41,18 @@ impl Variables {
 
     /// As [`Self::of_image`], of a file that was parsed before.
     pub(crate) fn of(file: &object::File<'_>) -> Self {
-        let is_variable = |symbol: &object::Symbol<'_, '_>| {
-            symbol.kind() == SymbolKind::Data && symbol.is_definition() && symbol.size() > 0
+        // GCC gives local variables of code that is not optimised no type.
+        let lies_in_data = |symbol: &object::Symbol<'_, '_>| {
+            let section = symbol.section_index().and_then(|at| file.section_by_index(at).ok());
+            section.is_some_and(|section| {
+                matches!(section.kind(), SectionKind::Data | SectionKind::UninitializedData)
+            })
+        };
+        let is_variable = |symbol: &object::Symbol<'_, '_>| match symbol.kind() {
+            _ if symbol.size() == 0 || !symbol.is_definition() => false,
+            SymbolKind::Data => true,
+            SymbolKind::Unknown => lies_in_data(symbol),
+            _ => false,
         };
         let range = |symbol: object::Symbol<'_, '_>| {
             symbol.address()..symbol.address().saturating_add(symbol.size())
@@ -76,12 +90,12 @@ impl Variables {
         let first = frames.first()?;
         let variable = self.of_stack(first.pointer.into())?;
         let called = frames.iter().skip(1).take_while(|frame| frame.calls);
-        let chain = std::iter::once(first).chain(called).map(|frame| u64::from(frame.pointer));
         let mut inside = u64::from(first.pointer);
-        for pointer in chain {
+        for frame in called {
+            let pointer = frame.pointer.into();
             if pointer > variable.end {
-                let overrun = inside != variable.end && self.of_stack(pointer).is_some();
-                return overrun.then_some(first.pointer);
+                let is_stack = frame.adjoins || self.of_stack(pointer).is_some();
+                return (is_stack && inside != variable.end).then_some(first.pointer);
             }
             inside = pointer;
         }
@@ -98,7 +112,8 @@ mod tests {
         // A control block below the stack of its thread, with a member that has a name, too.
         let variables = Variables::new(vec![0x288..0x388, 0x008..0x288, 0x010..0x018]);
         let frames = |places: &[(u32, bool)]| -> Vec<StackPlace> {
-            places.iter().map(|&(pointer, calls)| StackPlace { pointer, calls }).collect()
+            let place = |&(pointer, calls)| StackPlace { pointer, calls, adjoins: false };
+            places.iter().map(place).collect()
         };
         for (places, overrun) in [
             (&[(0x0c0, false), (0x380, true)][..], true),
@@ -123,6 +138,19 @@ mod tests {
             (&[], false),
         ] {
             let frames = frames(places);
+            let expected = overrun.then(|| places[0].0);
+            assert_eq!(variables.overrun(&frames), expected, "{places:x?}");
+        }
+        // A stack that the linker script has placed is told where it adjoins.
+        for (places, overrun) in [
+            (&[(0x300, false), (0x400, true)][..], true),
+            (&[(0x300, false), (0x380, true), (0x400, true)], true),
+            (&[(0x300, false), (0x400, false)], false),
+            (&[(0x388, false), (0x400, true)], false),
+            (&[(0x400, false), (0x480, true)], false),
+        ] {
+            let mut frames = frames(places);
+            frames.iter_mut().for_each(|frame| frame.adjoins = true);
             let expected = overrun.then(|| places[0].0);
             assert_eq!(variables.overrun(&frames), expected, "{places:x?}");
         }

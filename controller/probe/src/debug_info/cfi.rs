@@ -176,6 +176,37 @@ impl UnwindTables {
         self.slot_by(&self.eh_frame, find(&self.eh_entries, function)?)
     }
 
+    /// Tells whether a function has allocated so many bytes of its stack at an address or on the way to it.
+    pub(super) fn allocates(&self, address: u64, bytes: u32) -> bool {
+        if let Some(entry) = find(&self.debug_entries, address) {
+            return self.allocates_by(&self.debug_frame, entry, address, bytes);
+        }
+        find(&self.eh_entries, address)
+            .is_some_and(|entry| self.allocates_by(&self.eh_frame, entry, address, bytes))
+    }
+
+    fn allocates_by<S: UnwindSection<SectionBytes>>(
+        &self,
+        section: &S,
+        entry: UnwindEntry,
+        address: u64,
+        bytes: u32,
+    ) -> bool {
+        let Some(entry) = self.read(section, entry) else { return false };
+        let mut scratch = UnwindContext::new();
+        let Ok(mut rows) = entry.rows(section, &self.bases, &mut scratch) else { return false };
+        let allocated = CfaRule::RegisterAndOffset {
+            register: Register(self.machine.sp_number()),
+            offset: i64::from(bytes),
+        };
+        while let Ok(Some(row)) = rows.next_row() {
+            if row.start_address() <= address && *row.cfa() == allocated {
+                return true;
+            }
+        }
+        false
+    }
+
     fn read<S: UnwindSection<SectionBytes>>(
         &self,
         section: &S,

@@ -14,6 +14,13 @@ pub(super) enum CoreMachine {
     Riscv,
 }
 
+impl CoreMachine {
+    /// Returns the DWARF number of the stack pointer.
+    pub(super) fn sp_number(self) -> u16 {
+        if self == Self::Arm { 13 } else { 2 }
+    }
+}
+
 /// The registers of one frame. Nothing where the value is lost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Context {
@@ -85,7 +92,7 @@ impl Context {
     }
 
     pub(super) fn sp_number(&self) -> u16 {
-        if self.machine == CoreMachine::Arm { 13 } else { 2 }
+        self.machine.sp_number()
     }
 
     pub(super) fn lr_number(&self) -> u16 {

@@ -90,13 +90,7 @@ pub(crate) fn unwind(snapshot: &CoreSnapshot, symbols: Option<&Symbols>) -> Unwo
         memory: KnownMemory::new(snapshot, symbols),
         symbols,
         psp,
-        out: Unwound {
-            frames: Vec::new(),
-            limits,
-            innermost: None,
-            interrupted: Vec::new(),
-            stacks: Vec::new(),
-        },
+        out: Unwound { limits, ..Unwound::default() },
     };
     match innermost {
         Some(context) => {
@@ -123,13 +117,7 @@ pub(crate) fn walk_thread(
         memory: KnownMemory::new(snapshot, Some(symbols)),
         symbols: Some(symbols),
         psp: None,
-        out: Unwound {
-            frames: Vec::new(),
-            limits: Vec::new(),
-            innermost,
-            interrupted: Vec::new(),
-            stacks: Vec::new(),
-        },
+        out: Unwound { innermost, ..Unwound::default() },
     };
     walk.follow(context, true);
     let mut frames = walk.out.frames;
@@ -205,7 +193,7 @@ impl Walk<'_> {
     /// Walks until there is no more; returns the outermost registers that were reached.
     fn follow(&mut self, mut context: Context, mut exact: bool) -> Context {
         self.out.stacks.push(Vec::new());
-        let mut calls = false;
+        let (mut calls, mut adjoins) = (false, false);
         loop {
             if self.out.frames.len() >= MAX_FRAMES {
                 self.out.limits.push(format!("there are more than {MAX_FRAMES} frames"));
@@ -213,7 +201,7 @@ impl Walk<'_> {
             }
             let lookup = u64::from(if exact { context.pc } else { context.pc.wrapping_sub(1) });
             self.push(context.pc, lookup);
-            let place = context.sp().map(|pointer| StackPlace { pointer, calls });
+            let place = context.sp().map(|pointer| StackPlace { pointer, calls, adjoins });
             self.out.stacks.last_mut().into_iter().for_each(|stack| stack.extend(place));
             if self.symbols.is_some_and(|symbols| symbols.is_entry(lookup)) {
                 return context;
@@ -221,6 +209,7 @@ impl Walk<'_> {
             match self.step(&context, exact, lookup) {
                 Ok(UnwindStep::Caller(caller)) => {
                     calls = self.calls(&caller, lookup);
+                    adjoins = self.adjoins(&context, &caller, lookup);
                     (context, exact) = (caller, false);
                 }
                 Ok(UnwindStep::Interrupted(below)) => {
@@ -292,6 +281,15 @@ impl Walk<'_> {
             }
             CoreMachine::Riscv => riscv::is_call_before(caller.pc, start, code),
         }
+    }
+
+    /// Tells whether a function has allocated all that lies between its stack pointer and its caller's.
+    fn adjoins(&self, context: &Context, caller: &Context, lookup: u64) -> bool {
+        let (Some(symbols), Some(here), Some(there)) = (self.symbols, context.sp(), caller.sp())
+        else {
+            return false;
+        };
+        symbols.tables().allocates(lookup, there.wrapping_sub(here))
     }
 
     /// Judges what the tables computed.

@@ -1,5 +1,7 @@
 //! Copies registers and memory of a machine that stands.
 
+use std::ops::Range;
+
 use jig_drivers::qemu::debug::{ChannelError, DebugChannels, Packets, Stop};
 use jig_model::profile::{BoardProfile, DebugCore, DebugSpec, MemoryKind};
 
@@ -17,18 +19,20 @@ const STACK: u64 = 64 << 10;
 const SECURE_STACK: u64 = 8 << 10;
 
 /// The system control block: interrupt state, vector table, fault status and addresses.
-const SYSTEM_CONTROL: u32 = 0xe000_ed00;
-const SYSTEM_CONTROL_BYTES: usize = 64;
+const SYSTEM_CONTROL: (u32, usize) = (0xe000_ed00, 64);
+
+/// Status and address of secure faults.
+const SECURE_FAULT: (u32, usize) = (0xe000_ede4, 8);
 
 /// Registers in the order of the stub's `g` answer.
 const NAMES: [&str; 17] = [
     "r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "r10", "r11", "r12", "sp", "lr",
     "pc", "xpsr",
 ];
-const SP: usize = 13;
+pub(super) const SP: usize = 13;
 const LR: usize = 14;
-const PC: usize = 15;
-const XPSR: usize = 16;
+pub(crate) const PC: usize = 15;
+pub(crate) const XPSR: usize = 16;
 
 /// Number of the exception in the program status.
 pub(super) const EXCEPTION: u32 = 0x1ff;
@@ -145,7 +149,10 @@ impl CortexM {
             CoreKind::Armv8m => secure_ram(channels, profile, &stacks)?,
             _ => ram(channels, profile, &stacks)?,
         };
-        memory.extend(system_control(channels)?);
+        memory.extend(system_registers(channels, SYSTEM_CONTROL)?);
+        if self.kind == CoreKind::Armv8m {
+            memory.extend(system_registers(channels, SECURE_FAULT)?);
+        }
         memory.sort_by_key(|range| range.start);
         Ok(CoreSnapshot { kind: self.kind, registers, memory })
     }
@@ -242,19 +249,15 @@ fn secure_ram(
 ) -> Result<Vec<MemoryRange>, ChannelError> {
     let mut memory = Vec::new();
     for region in profile.memory.iter().filter(|region| region.kind == MemoryKind::Ram) {
-        let end = region.start + region.size;
-        let Some(&sp) = stacks.iter().find(|&&sp| (region.start..end).contains(&u64::from(sp)))
-        else {
-            continue;
-        };
-        let start = u64::from(sp).saturating_sub(BELOW_STACK).max(region.start);
-        let len = (end - start).min(SECURE_STACK);
-        let mut bytes = vec![0; usize::try_from(len).unwrap_or(0)];
-        match channels.gdb.read_memory(start as u32, &mut bytes) {
-            Ok(()) => memory.push(MemoryRange { start, bytes }),
-            // That of a stack which is not in use, and which this state may not read.
-            Err(ChannelError::Refused { .. }) => {}
-            Err(error) => return Err(error),
+        let region = region.start..region.start + region.size;
+        for (start, end) in joined(around_stacks(&region, stacks, SECURE_STACK).collect()) {
+            let mut bytes = vec![0; usize::try_from(end - start).unwrap_or(0)];
+            match channels.gdb.read_memory(start as u32, &mut bytes) {
+                Ok(()) => memory.push(MemoryRange { start, bytes }),
+                // That of a stack which is not in use, and which this state may not read.
+                Err(ChannelError::Refused { .. }) => {}
+                Err(error) => return Err(error),
+            }
         }
     }
     Ok(memory)
@@ -335,13 +338,28 @@ pub(crate) fn windows(start: u64, end: u64, stacks: &[u32]) -> Vec<(u64, u64)> {
     if end - start <= WHOLE {
         return vec![(start, end)];
     }
-    let mut wanted = vec![(start, start + DATA)];
-    for stack in stacks.iter().map(|&sp| u64::from(sp)).filter(|sp| (start..end).contains(sp)) {
-        wanted.push((stack.saturating_sub(BELOW_STACK).max(start), (stack + STACK).min(end)));
-    }
-    wanted.sort_unstable();
+    let region = start..end;
+    let around = around_stacks(&region, stacks, STACK);
+    joined(std::iter::once((start, start + DATA)).chain(around).collect())
+}
+
+/// Lists what is around the stack pointers that lie in a region.
+fn around_stacks(
+    region: &Range<u64>,
+    stacks: &[u32],
+    above: u64,
+) -> impl Iterator<Item = (u64, u64)> {
+    let inside = stacks.iter().map(|&sp| u64::from(sp)).filter(|sp| region.contains(sp));
+    inside.map(move |sp| {
+        (sp.saturating_sub(BELOW_STACK).max(region.start), (sp + above).min(region.end))
+    })
+}
+
+/// Sorts ranges, and joins those that overlap.
+fn joined(mut ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
+    ranges.sort_unstable();
     let mut joined: Vec<(u64, u64)> = Vec::new();
-    for (start, end) in wanted {
+    for (start, end) in ranges {
         match joined.last_mut() {
             Some(last) if start <= last.1 => last.1 = last.1.max(end),
             _ => joined.push((start, end)),
@@ -357,13 +375,16 @@ fn copy(channels: &mut DebugChannels, start: u64, end: u64) -> Result<MemoryRang
     Ok(MemoryRange { start, bytes })
 }
 
-/// Copies the registers of the system; nothing of a core that executes unprivileged code, which may not read
+/// Copies registers of the system; nothing of a core that executes unprivileged code, which may not read
 /// them.
-fn system_control(channels: &mut DebugChannels) -> Result<Option<MemoryRange>, ChannelError> {
-    let mut bytes = vec![0; SYSTEM_CONTROL_BYTES];
-    match channels.gdb.read_memory(SYSTEM_CONTROL, &mut bytes) {
+fn system_registers(
+    channels: &mut DebugChannels,
+    (start, len): (u32, usize),
+) -> Result<Option<MemoryRange>, ChannelError> {
+    let mut bytes = vec![0; len];
+    match channels.gdb.read_memory(start, &mut bytes) {
         Err(ChannelError::Refused { .. }) => Ok(None),
-        read => read.map(|()| Some(MemoryRange { start: u64::from(SYSTEM_CONTROL), bytes })),
+        read => read.map(|()| Some(MemoryRange { start: start.into(), bytes })),
     }
 }
 

@@ -10,7 +10,7 @@
 
 use std::time::Duration;
 
-use super::capture::EXCEPTION;
+use super::capture::{EXCEPTION, PC, XPSR};
 use crate::debug_info::is_fault;
 use crate::{CoreSnapshot, Symbols};
 
@@ -58,8 +58,6 @@ const MOST_STOPS: usize = 48;
 /// How far in front of the instruction that has faulted a handler returns to have it executed again.
 const BEFORE: u32 = 32;
 
-pub(crate) const PC: usize = 15;
-pub(crate) const XPSR: usize = 16;
 /// `r0` to `r15` and the program status.
 pub(crate) type Registers = [u32; 17];
 

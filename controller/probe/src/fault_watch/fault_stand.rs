@@ -26,7 +26,7 @@ use jig_drivers::qemu::debug::{ChannelError, DebugChannels, Packets, Stop};
 use jig_drivers::qemu::{ExceptionLog, Exceptions};
 use jig_model::profile::BoardProfile;
 
-use super::capture::{CortexM, irq_active};
+use super::capture::{CortexM, EXCEPTION, PC, SP, XPSR, irq_active};
 use super::fault_loop::{
     FaultMachine, FaultShape, FaultStand, Followed, Registers, WATCHED, follow,
 };
@@ -35,30 +35,84 @@ use crate::fault_status::FaultStatus;
 use crate::post_mortem::exception_of;
 use crate::{CoreKind, CoreSnapshot, Symbols};
 
-/// Breakpoints that a watch has set on a machine.
+/// Breakpoints that a watch has set on a machine, and what it has seen at them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct WatchPoints {
     /// First addresses of the handlers of faults.
     pub(super) handlers: Vec<u32>,
-    /// Where the handler of the last fault that was caught returns to, if it retries the instruction
-    /// or steps over it; nothing once it has.
-    pub(super) returns: Vec<u32>,
+    /// The last fault that was caught, until its handler returns to the instruction or behind it.
+    pub(super) awaited: Option<AwaitedReturn>,
+    /// The address of the last instruction that has faulted and that was returned to or stepped over, and
+    /// where its handler returned to.
+    returned: Option<(u32, u32)>,
     /// How many faults were caught.
     pub(super) caught: u32,
-    /// How many times the machine was stopped at a handler.
+    /// How many times the machine was stopped.
     pub(super) stops: u32,
 }
 
-impl WatchPoints {
-    /// Lists the addresses of the breakpoints.
-    pub(super) fn all(&self) -> impl Iterator<Item = u32> {
-        self.handlers.iter().chain(&self.returns).copied()
+/// How many times a boot is stopped in all: a handler may be that of interrupts, too.
+const MOST_WATCH_STOPS: u32 = 48;
+
+/// A fault whose handler has not returned to it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct AwaitedReturn {
+    /// Address of the instruction, address of the frame that was pushed, and the number of the exception
+    /// that was executed; nothing where no frame can be read.
+    pub(super) fault: Option<(u32, u32, u32)>,
+}
+
+impl AwaitedReturn {
+    /// Lists where a handler returns to that has the instruction executed again or steps over it.
+    fn places(&self) -> impl Iterator<Item = u32> + use<> {
+        self.fault.into_iter().flat_map(|(at, ..)| [0, 2, 4].map(|step| at.wrapping_add(step)))
     }
 
-    /// Forgets where a handler returns to; lists the breakpoints that are not those of handlers, too.
-    pub(super) fn take_returns(&mut self) -> impl Iterator<Item = u32> {
-        let handlers = &self.handlers;
-        self.returns.drain(..).filter(|place| !handlers.contains(place))
+    /// Tells whether the handler has returned, of a core that stands at one of the places: with the stack
+    /// as it was. Another thread may come by, too.
+    fn is_over(&self, registers: &Registers) -> bool {
+        /// Bytes that an exception pushes: at least eight words; at most those of Armv8-M with floating
+        /// point registers, and a filler.
+        const PUSHED: std::ops::RangeInclusive<u32> = 0x20..=0xd4;
+        self.fault.is_some_and(|(_, frame, below)| {
+            PUSHED.contains(&registers[SP].wrapping_sub(frame))
+                && registers[XPSR] & EXCEPTION == below
+        })
+    }
+}
+
+impl WatchPoints {
+    /// Begins with those of handlers.
+    pub(super) fn new(handlers: Vec<u32>) -> Self {
+        Self { handlers, ..Self::default() }
+    }
+
+    /// Lists the addresses of the breakpoints.
+    pub(super) fn all(&self) -> impl Iterator<Item = u32> {
+        let is_full = self.is_full();
+        let awaited = self.awaited.iter().filter(move |_| !is_full);
+        let handlers = self.handlers.iter().copied();
+        handlers.chain(awaited.flat_map(AwaitedReturn::places))
+    }
+
+    /// Tells whether the machine was stopped often enough.
+    pub(super) fn is_full(&self) -> bool {
+        self.stops >= MOST_WATCH_STOPS
+    }
+
+    /// Takes in where the core stands. If the handler of the last fault has returned, lists the breakpoints
+    /// that are not those of handlers; nothing if it has not.
+    pub(super) fn take_return(&mut self, registers: &Registers) -> Option<Vec<u32>> {
+        let awaited = self.awaited.take_if(|awaited| awaited.is_over(registers))?;
+        self.returned = awaited.fault.map(|(at, ..)| (at, registers[PC]));
+        Some(awaited.places().filter(|place| !self.handlers.contains(place)).collect())
+    }
+
+    /// Tells whether the handler of the last fault that was caught has returned elsewhere, as far as it was
+    /// seen: neither to the instruction nor behind it, or behind it to another function.
+    fn left_elsewhere(&self, symbols: Option<&Symbols>) -> bool {
+        let function = |at: u32| symbols.and_then(|symbols| symbols.function_start(at.into()));
+        self.awaited.is_some() || self.returned.is_some_and(|(at, to)| function(at) != function(to))
     }
 }
 
@@ -85,7 +139,7 @@ pub(super) fn standing_in_fault(
         Followed::InNone { before } if log.seen().faults == first.faults => {
             // A handler that was executed at first may have returned since, unseen.
             let known = !before && watched.caught == first.faults;
-            machine.not_over(known && !watched.returns.is_empty())
+            machine.not_over(known && watched.left_elsewhere(symbols))
         }
         Followed::GoesOn | Followed::InNone { .. } => Ok(None),
     }
@@ -219,10 +273,30 @@ mod tests {
 
     #[test]
     fn a_handler_behind_what_faulted_keeps_its_breakpoint() {
-        let (handlers, returns) = (vec![0x104, 0x200], vec![0x100, 0x102, 0x104]);
-        let mut points = WatchPoints { handlers, returns, ..WatchPoints::default() };
-        assert_eq!(points.take_returns().collect::<Vec<_>>(), [0x100, 0x102]);
+        let awaited = Some(AwaitedReturn { fault: Some((0x100, STACK, 0)) });
+        let watched =
+            |handlers: &[u32]| WatchPoints { awaited, ..WatchPoints::new(handlers.into()) };
+        let at = |pc, sp, level: u32| {
+            let mut registers: Registers = [0; 17];
+            (registers[PC], registers[SP], registers[XPSR]) = (pc, sp, 1 << 24 | level);
+            registers
+        };
+        let mut points = watched(&[0x104, 0x200]);
+        // Another thread, and the handler itself.
+        for other in
+            [at(0x102, STACK + 0x400, 0), at(0x102, STACK - 0x20, 0), at(0x102, STACK + 0x20, 5)]
+        {
+            assert_eq!(points.take_return(&other), None);
+        }
+        assert!(points.left_elsewhere(None));
+        let returned = points.take_return(&at(0x102, STACK + 0x24, 0)).unwrap();
+        assert_eq!(returned, [0x100, 0x102]);
         assert_eq!(points.all().collect::<Vec<_>>(), [0x104, 0x200]);
+        assert!(!points.left_elsewhere(None));
+        let mut full = watched(&[0x200]);
+        assert_eq!(full.all().count(), 4);
+        full.stops = MOST_WATCH_STOPS;
+        assert_eq!(full.all().collect::<Vec<_>>(), [0x200]);
     }
 
     #[test]

@@ -15,7 +15,7 @@
 //! - *a program counter that lies in data, or in code that was overwritten*, for the same reason
 //!   ([`crate::code_map`]);
 //! - *a loop with interrupts masked* ([`crate::masked_loop`]);
-//! - *a stack that has grown into another variable* ([`crate::stack_overrun`]).
+//! - *a stack that has grown into a variable* ([`crate::stack_overrun`]).
 //!
 //! What an interrupt has interrupted is looked at as well: a tick may come at each look.
 //!
@@ -60,7 +60,7 @@ pub(super) enum HaltedCore {
     },
     /// With a stack pointer that lies in no memory of the board.
     StackOutside(u32),
-    /// With a stack pointer in another variable than its callers.
+    /// With a stack pointer in a variable, above the end of which those of its callers lie.
     StackOverrun(u32),
     /// With a program counter that lies in no memory of the board.
     CodeOutside(u32),
@@ -240,8 +240,8 @@ impl HaltedCore {
                  no room in it (if the board has memory there, add it to `memory`)"
             ),
             Self::StackOverrun(at) => format!(
-                "the stack pointer {at:#010x} lies in another variable than the stack of the calling \
-                 functions: the stack may be too small"
+                "the stack pointer {at:#010x} lies in a variable, and those of the calling functions lie \
+                 above its end: the stack may be too small"
             ),
             Self::InData(at) => format!(
                 "the program counter {at:#010x} lies in data, heap or stack, where the image has no code"

@@ -36,8 +36,8 @@ mod telling;
 mod trap_watch;
 mod watch;
 
-pub(crate) use capture::windows;
-pub(crate) use fault_loop::{FaultMachine, FaultStand, PC, Registers, WATCHED, XPSR};
+pub(crate) use capture::{PC, XPSR, windows};
+pub(crate) use fault_loop::{FaultMachine, FaultStand, Registers, WATCHED};
 pub(crate) use fault_stand::fault_shape;
 pub(crate) use registers::{at_end, ended_in_handler};
 pub(crate) use stopped_core::standing_fault;

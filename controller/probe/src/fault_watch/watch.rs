@@ -22,8 +22,8 @@ use jig_model::rig_file::Place;
 use tokio::sync::oneshot;
 
 use super::capture::{CortexM, capture_riscv};
-use super::fault_loop::{FaultStand, WATCHED};
-use super::fault_stand::{WatchPoints, standing_in_fault};
+use super::fault_loop::{FaultStand, Registers, WATCHED};
+use super::fault_stand::{AwaitedReturn, WatchPoints, standing_in_fault};
 use super::halted_core::{HaltedCore, StoppedCore};
 use super::registers::{CurrentRegisters, ImageRanges, at_end, sighting, suspicion};
 use super::stopped_core::{halt_story, story_of, trap_story};
@@ -40,9 +40,6 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// How many faults of a boot are stopped at; later ones run through undisturbed.
 const MOST_FAULTS: u32 = 16;
-
-/// How many times a boot is stopped at a handler in all: one may be that of interrupts, too.
-const MOST_STOPS: u32 = 48;
 
 /// How many times a core is looked at that was lost, and is elsewhere now: it may have come to a fault.
 const MOST_LOOKS: u32 = 2;
@@ -297,19 +294,21 @@ impl LaunchedCore {
 }
 
 impl LaunchedCore {
-    /// Returns where the handler, at whose first instruction the machine stands, returns to if it
-    /// retries the instruction that has faulted or steps over it.
-    fn returns(
+    /// Reads the fault whose handler, at whose first instruction the machine stands, was entered.
+    fn awaited_return(
         &self,
         channels: &mut DebugChannels,
         profile: &BoardProfile,
-        registers: &[u32; 17],
-    ) -> Result<Vec<u32>, ChannelError> {
-        let Self::CortexM(core) = self else { return Ok(Vec::new()) };
-        let Some(frame) = core.frame(channels, profile, registers)? else { return Ok(Vec::new()) };
-        let stacked = core.stacked(channels, profile, frame)?;
-        Ok(stacked
-            .map_or_else(Vec::new, |(at, _)| [0, 2, 4].map(|step| at.wrapping_add(step)).into()))
+        registers: &Registers,
+    ) -> Result<Option<AwaitedReturn>, ChannelError> {
+        let Self::CortexM(core) = self else { return Ok(None) };
+        let frame = core.frame(channels, profile, registers)?;
+        let stacked = match frame {
+            Some(frame) => core.stacked(channels, profile, frame)?,
+            None => None,
+        };
+        let fault = frame.zip(stacked).map(|(frame, (at, below))| (at, frame, below));
+        Ok(Some(AwaitedReturn { fault }))
     }
 }
 
@@ -395,7 +394,7 @@ impl FaultWatch {
             channels: Some(channels),
             exceptions,
             control,
-            points: WatchPoints { handlers, ..WatchPoints::default() },
+            points: WatchPoints::new(handlers),
             fault: None,
             stands: false,
         })
@@ -483,10 +482,12 @@ impl FaultWatch {
         let at_handler = points.handlers.contains(&pc);
         // Vectors that are not used may lead to the reset handler, or to one of an interrupt.
         let in_fault = at_handler && is_fault(number);
-        if !at_handler && !halted {
-            // The handler of the last fault has returned.
+        if !at_handler
+            && !halted
+            && let Some(places) = points.take_return(&registers)
+        {
             let mut packets = Packets::default();
-            points.take_returns().for_each(|place| packets.remove_breakpoint(place));
+            places.into_iter().for_each(|place| packets.remove_breakpoint(place));
             return channels.gdb.resume(packets);
         }
         let unknown = in_fault && launch.fault.is_none();
@@ -505,12 +506,13 @@ impl FaultWatch {
         }
         points.stops += 1;
         points.caught += u32::from(in_fault);
-        points.returns = match in_fault {
-            true => launch.core.returns(channels, &self.profile, &registers)?,
-            false => Vec::new(),
-        };
+        if in_fault {
+            points.awaited = launch.core.awaited_return(channels, &self.profile, &registers)?;
+        } else if at_handler {
+            points.awaited = None;
+        }
         channels.gdb.step(Packets::default(), STEP)?;
-        if points.caught >= MOST_FAULTS || points.stops >= MOST_STOPS {
+        if points.caught >= MOST_FAULTS || points.is_full() {
             points.handlers.clear();
         }
         points.all().for_each(|place| with.insert_breakpoint(place));
