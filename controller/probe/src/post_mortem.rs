@@ -356,18 +356,26 @@ fn trap_sentences(snapshot: &CoreSnapshot) -> Vec<String> {
         "reserved cause 14",
         "store page fault",
     ];
+    let word = |name: &str| snapshot.register(name).and_then(|value| u32::try_from(value).ok());
     let mut said = Vec::new();
-    if let Some(cause) = snapshot.register("mcause").and_then(|value| u32::try_from(value).ok()) {
-        said.push(match (cause >> 31, CAUSES.get(cause as usize & 0x7fff_ffff)) {
-            (0, Some(text)) => format!("mcause: {text}"),
-            (0, None) => format!("mcause: exception {cause}"),
-            _ => format!("mcause: interrupt {}", cause & 0x7fff_ffff),
-        });
-    }
-    for (name, text) in [("mepc", "the last trap was taken at"), ("mtval", "it was about")] {
-        if let Some(value) = snapshot.register(name) {
-            said.push(format!("{name}: {text} {value:#010x}"));
+    for [cause_name, at_name, value_name] in
+        [["mcause", "mepc", "mtval"], ["scause", "sepc", "stval"]]
+    {
+        let (cause, at) = (word(cause_name), word(at_name));
+        // Supervisor mode may never have been used.
+        if cause_name == "scause" && cause.unwrap_or(0) == 0 && at.unwrap_or(0) == 0 {
+            continue;
         }
+        if let Some(cause) = cause {
+            said.push(match (cause >> 31, CAUSES.get(cause as usize & 0x7fff_ffff)) {
+                (0, Some(text)) => format!("{cause_name}: {text}"),
+                (0, None) => format!("{cause_name}: exception {cause}"),
+                _ => format!("{cause_name}: interrupt {}", cause & 0x7fff_ffff),
+            });
+        }
+        said.extend(at.map(|at| format!("{at_name}: the last trap was taken at {at:#010x}")));
+        let value = word(value_name);
+        said.extend(value.map(|value| format!("{value_name}: it was about {value:#010x}")));
     }
     said
 }

@@ -128,7 +128,10 @@ pub(super) fn suspicion(text: &str, seen: &Exceptions) -> Option<FaultSighting> 
     };
     let taken = seen.faults;
     let number = exception_of(&snapshot.registers)?;
-    let name = exception_name(number);
+    let name = match number {
+        0 => "it took a fault, and whether that is over is not known".to_owned(),
+        _ => exception_name(number),
+    };
     let sighting = FaultSighting { name, proof: FaultProof::Suspected, taken: Some(taken) };
     (number != 0 || taken > 0).then_some(sighting)
 }

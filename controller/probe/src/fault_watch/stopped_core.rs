@@ -14,7 +14,8 @@ use crate::riscv::Trap;
 use crate::{CoreSnapshot, Why};
 
 /// What is added to what is told of a fault.
-const REPEATS: &str = "; its handler returns, and the fault repeats";
+const RETURNS_AND_REPEATS: &str = "; its handler returns, and the fault repeats";
+const REPEATS: &str = "; the fault repeats";
 const CALL_REPEATS: &str =
     "; the handler of an environment call (`ecall`) returns to the call itself, which repeats";
 const STANDS_IN_CALL: &str = "; this handles an environment call (`ecall`) and does not return";
@@ -73,7 +74,7 @@ pub(super) fn story_of(
             let (fault, running) = (exception_name(fault), exception_name(running));
             story.summary = format!("{running} above the handler of {fault}: {}", story.summary);
         }
-        FaultShape::Repeats => story.summary += REPEATS,
+        FaultShape::Repeats => story.summary += RETURNS_AND_REPEATS,
         FaultShape::Uncleared => {
             story.proves = Some(Cause::Unconfirmed);
             story.summary += LEFT_UNCLEARED;

@@ -13,9 +13,9 @@ const NAMES: [&str; 32] = [
 ];
 
 /// Control registers that tell of traps.
-const CONTROL: [&str; 13] = [
+const CONTROL: [&str; 14] = [
     "mhartid", "mstatus", "mie", "mip", "medeleg", "mtvec", "stvec", "mepc", "sepc", "mcause",
-    "scause", "mtval", "satp",
+    "scause", "mtval", "stval", "satp",
 ];
 
 /// Reads what QEMU says to `info registers` of a 32-bit core.

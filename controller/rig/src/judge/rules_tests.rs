@@ -254,6 +254,21 @@ fn what_explains_a_loss_comes_before_it_whatever_was_noticed_first() {
 }
 
 #[test]
+fn a_crash_on_another_console_is_told_with_its_name() {
+    for (file, summary) in [
+        ("consoles/1/uart0.raw", "fault: halted"),
+        ("consoles/1/semihosting.raw", "on console semihosting: fault: halted"),
+    ] {
+        let mut seen = green();
+        seen.output.file = "consoles/1/uart0.raw".into();
+        let range = ByteRange { file: file.into(), text: "halted".into(), ..ByteRange::default() };
+        seen.incidents =
+            vec![Incident { kind: IncidentKind::Recognised(Cause::FaultBanner), range }];
+        assert_eq!(judge(&seen).summary, summary);
+    }
+}
+
+#[test]
 fn the_first_crash_in_a_log_and_the_deeper_loop_decide_whatever_was_noticed_first() {
     let shown = |cause, file: &str, start| Incident {
         kind: IncidentKind::Recognised(cause),

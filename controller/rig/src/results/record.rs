@@ -131,6 +131,12 @@ fn word(status: CaseStatus) -> &'static str {
     }
 }
 
+/// Names a case within a sentence; one that has got a number in place of a name is named by it.
+fn shown_case(name: &str) -> String {
+    let shown = shortened(name, 80);
+    if shown.starts_with("case ") { shown.to_owned() } else { format!("case {shown}") }
+}
+
 fn shortened(text: &str, max: usize) -> &str {
     let mut end = max.min(text.len());
     while !text.is_char_boundary(end) {
@@ -184,7 +190,7 @@ impl ReportBuilder {
         self.reopen();
         let (key, name) = (self.run.name(key), self.run.name(name));
         if self.index.contains_key(&*key) {
-            self.remark(format!("case {} started again", shortened(&name, 80)));
+            self.remark(format!("{} started again", shown_case(&name)));
         } else if self.insert(&key, &name, span).is_some() {
             let name = shortened(&name, MAX_NAME).to_owned();
             self.events.push(ResultEvent::Started { name });
@@ -203,13 +209,13 @@ impl ReportBuilder {
             self.order.push(at);
         } else {
             let old = entry.case.status;
-            let shown = shortened(&name, 80);
+            let shown = shown_case(&name);
             if old == outcome.status {
-                self.remark(format!("case {shown} reported twice"));
+                self.remark(format!("{shown} reported twice"));
                 return;
             }
             let (a, b) = (word(old), word(outcome.status));
-            self.remark(format!("case {shown} reported as {a} and as {b}"));
+            self.remark(format!("{shown} reported as {a} and as {b}"));
             if badness(outcome.status) < badness(old) {
                 return;
             }
@@ -235,8 +241,8 @@ impl ReportBuilder {
 
     fn explain_assertion(&mut self, name: &str, status: CaseStatus) {
         if let Some(line) = self.assertion.take().filter(|_| status != CaseStatus::Fail) {
-            let (shown, word) = (shortened(name, 80), word(status));
-            self.remark(format!("case {shown} is {word}, but an assertion failed: {line}"));
+            let (shown, word) = (shown_case(name), word(status));
+            self.remark(format!("{shown} is {word}, but an assertion failed: {line}"));
         }
     }
 
@@ -250,14 +256,14 @@ impl ReportBuilder {
     /// A summary repeats how a case ended. It can make the case worse, never better.
     pub(super) fn restate(&mut self, key: &str, name: &str, status: CaseStatus, span: Span) {
         let known_as = self.run.name(name);
-        let shown = shortened(&known_as, 80);
+        let shown = shown_case(&known_as);
         let known =
             self.index.get(&*self.run.name(key)).and_then(|&at| Some((at, self.entries.get(at)?)));
         match known.map(|(at, entry)| (at, entry.decided, entry.case.status)) {
             Some((_, true, old)) if old == status => {}
             Some((at, decided, old)) => {
                 let (a, b) = (word(old), word(status));
-                self.remark(format!("case {shown} is {a}, but the summary says {b}"));
+                self.remark(format!("{shown} is {a}, but the summary says {b}"));
                 if status == CaseStatus::Fail {
                     if !decided {
                         self.order.push(at);
@@ -266,7 +272,7 @@ impl ReportBuilder {
                 }
             }
             None => {
-                self.remark(format!("case {shown} is only in the summary"));
+                self.remark(format!("{shown} is only in the summary"));
                 if status == CaseStatus::Fail {
                     self.decide(key, name, CaseOutcome::of(status), span);
                 }
