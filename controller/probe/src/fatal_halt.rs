@@ -71,6 +71,8 @@ const FATAL: &[(&str, &[&str])] = &[
     ("Infineon", &["Cy_SysLib_Halt", "Cy_SysLib_AssertFailed", "handle_error"]),
     ("Silicon Labs", &["assertEFM"]),
     ("TI driverlib", &["__error__"]),
+    ("TI SYS/BIOS", &["xdc_runtime_System_abort__E", "xdc_runtime_System_abortSpin__E"]),
+    ("Pico SDK", &["hard_assertion_failure"]),
     ("Xilinx", &["Xil_Assert"]),
     ("QP", &["Q_onAssert", "Q_onError"]),
     ("RTX4", &["os_error"]),

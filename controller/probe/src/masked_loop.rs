@@ -2,8 +2,8 @@
 //!
 //! # Design
 //! The assertion that most users of FreeRTOS have prints nothing: it raises `BASEPRI`, so that only the
-//! most urgent interrupts are taken, and branches to itself. The compiler puts it into each function that
-//! asserts, so no name tells it; the two instructions do. A program without an operating system has
+//! most urgent interrupts are taken, and branches to itself; others wait for an interrupt in their loop. The
+//! compiler puts it into each function that asserts, so no name tells it; the instructions do. A program without an operating system has
 //! hardly a use for `BASEPRI`, and one whose image never sets it has no such loop. It is set by blocks of
 //! code that end soon, so a program that stays there does not go on as it was meant to.
 //!
@@ -19,8 +19,8 @@ use object::{SectionKind, SymbolKind};
 
 use crate::fatal_halt::in_words;
 
-/// `b .`
-const BRANCH_TO_ITSELF: u16 = 0xe7fe;
+/// Most halfwords of a loop.
+const LONGEST: usize = 8;
 
 /// Words in the names of functions in which healthy programs wait.
 const ENDS: [&str; 15] = [
@@ -31,7 +31,7 @@ const ENDS: [&str; 15] = [
 /// The loops of an image that sets `BASEPRI`.
 #[derive(Debug, Default)]
 pub(crate) struct MaskedLoops {
-    /// Addresses of branches to themselves, in order.
+    /// Addresses of their instructions, in order.
     loops: Vec<u64>,
     /// Functions in which healthy programs wait.
     ends: Vec<Range<u64>>,
@@ -58,9 +58,8 @@ impl MaskedLoops {
             let code: Vec<u16> =
                 bytes.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect();
             sets_base_priority |= code.windows(2).any(sets_base_priority_by);
-            let addresses = (section.address()..).step_by(2);
-            let branches = addresses.zip(&code).filter(|(_, code)| **code == BRANCH_TO_ITSELF);
-            loops.extend(branches.map(|(address, _)| address));
+            let address = |at: usize| section.address().saturating_add(2 * at as u64);
+            loops.extend((0..code.len()).flat_map(|at| loop_before(&code, at)).map(address));
         }
         if !sets_base_priority {
             return Self::default();
@@ -74,6 +73,7 @@ impl MaskedLoops {
             start..start.saturating_add(symbol.size())
         };
         loops.sort_unstable();
+        loops.dedup();
         Self { loops, ends: file.symbols().filter(is_end).map(range).collect() }
     }
 
@@ -81,6 +81,29 @@ impl MaskedLoops {
     pub(crate) fn hold(&self, pc: u32) -> bool {
         let pc = u64::from(pc);
         self.loops.binary_search(&pc).is_ok() && !self.ends.iter().any(|end| end.contains(&pc))
+    }
+}
+
+/// Returns the halfwords of the loop that a branch closes, itself included; none where it closes no loop that
+/// does nothing.
+fn loop_before(code: &[u16], branch: usize) -> Range<usize> {
+    // `b` to an address shortly before: the distance is counted from two halfwords behind.
+    let back = usize::from(0x800 - (code[branch] & 0x7ff)).checked_sub(2);
+    let back = back.filter(|&back| code[branch] >> 11 == 0b11100 && back < LONGEST);
+    match back.and_then(|back| branch.checked_sub(back)) {
+        Some(start) if does_nothing(&code[start..branch]) => start..branch + 1,
+        _ => 0..0,
+    }
+}
+
+/// Tells whether code consists of hints, such as `nop` and `wfi`, and barriers.
+fn does_nothing(code: &[u16]) -> bool {
+    match code {
+        [] => true,
+        [0xf3bf, barrier, rest @ ..] if matches!(barrier & 0xfff0, 0x8f40 | 0x8f50 | 0x8f60) => {
+            does_nothing(rest)
+        }
+        [hint, rest @ ..] => hint & 0xff0f == 0xbf00 && does_nothing(rest),
     }
 }
 
@@ -105,6 +128,24 @@ mod tests {
         assert!(held("queue_send"));
         assert!(!held("exit_masked"));
         assert!(!MaskedLoops::of_image(b"no ELF file").hold(0));
+    }
+
+    #[test]
+    fn a_loop_that_does_nothing_is_found() {
+        const BRANCH: u16 = 0xe7fe;
+        for (code, found) in [
+            (&[0, BRANCH][..], 1..2),
+            // `1: wfi; b 1b`, `1: dsb; wfi; nop; b 1b`
+            (&[0xbf30, 0xe7fd], 0..2),
+            (&[0xf3bf, 0x8f4f, 0xbf30, 0xbf00, 0xe7fa], 0..5),
+            // A load, an `it`, a branch to somewhere in front, and one forward.
+            (&[0x681b, 0xe7fd], 0..0),
+            (&[0xbf08, 0xe7fd], 0..0),
+            (&[0xe7fd], 0..0),
+            (&[0xbf30, 0xe000], 0..0),
+        ] {
+            assert_eq!(loop_before(code, code.len() - 1), found, "{code:x?}");
+        }
     }
 
     #[test]

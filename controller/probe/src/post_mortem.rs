@@ -7,7 +7,7 @@ use crate::debug_info::{
     CodePlace, KnownMemory, Symbols, Unwound, exception_name, is_fault, unwind,
 };
 use crate::diagnosis::{exception_sentences, fault_at, in_fault_handler, lost_frame};
-use crate::fault_status::FaultStatus;
+use crate::fault_status::{FaultStatus, cfsr};
 use crate::riscv::{TrapStand, nowhere, stand};
 use crate::rtos::{WAITING, threads};
 use crate::{CoreKind, CoreSnapshot, RegisterValue};
@@ -263,12 +263,38 @@ fn first_fault(
 ) -> Option<(String, usize)> {
     let entry = unwound.interrupted.iter().find(|entry| is_fault(entry.number))?;
     let from = entry.frame.min(unwound.frames.len());
+    if let Some(context) = &entry.context
+        && let Some(what) = unsaved_frame(entry.at, context.pc, status, symbols)
+    {
+        // Where it was is not known.
+        return Some((what, unwound.frames.len()));
+    }
     let what = match &entry.context {
         Some(context) => fault_at(context, status, memory, symbols)
             .unwrap_or_else(|| "fault of unknown cause".to_owned()),
         None => lost_frame(entry, memory),
     };
     Some((what, from))
+}
+
+/// Says that the core could not save the registers of what a fault has interrupted, if so: then what lies
+/// there is old. The address at which it was to go on tells this from a fault that came later.
+fn unsaved_frame(
+    at: u32,
+    pc: u32,
+    status: &FaultStatus,
+    symbols: Option<&Symbols>,
+) -> Option<String> {
+    let is_old = pc == 0 || symbols.is_some_and(|symbols| !symbols.is_code(pc.into()));
+    if !is_old || !status.has(cfsr::STKERR | cfsr::MSTKERR | cfsr::STKOF) {
+        return None;
+    }
+    Some(match status.has(cfsr::STKOF) {
+        true => "stack overflow: the stack pointer passed its limit".to_owned(),
+        false => {
+            format!("the stack may have overflowed: no registers could be saved at {at:#010x}")
+        }
+    })
 }
 
 /// Writes the one line.

@@ -189,18 +189,24 @@ impl CortexM {
     }
 
     /// Reads where the vector table is now, and the handlers of faults in it: hard fault and, where
-    /// the core has them, memory, bus, usage and secure faults.
+    /// the core has them, memory, bus, usage and secure faults. None while unprivileged code is executed,
+    /// which may not read where the table is.
     pub(super) fn fault_handlers(
         &self,
         channels: &mut DebugChannels,
         profile: &BoardProfile,
     ) -> Result<Vec<u32>, ChannelError> {
         const VECTOR_TABLE: u32 = 0xe000_ed08;
-        let (table, count) = match self.kind {
+        let count = match self.kind {
+            CoreKind::Armv6m => 1,
+            CoreKind::Armv8m => 5,
+            _ => 4,
+        };
+        let table = match (self.kind, word(channels, VECTOR_TABLE)) {
             // M0 has no such register; its table is at 0.
-            CoreKind::Armv6m => (0, 1),
-            CoreKind::Armv8m => (word(channels, VECTOR_TABLE)?, 5),
-            _ => (word(channels, VECTOR_TABLE)?, 4),
+            (CoreKind::Armv6m, _) => 0,
+            (_, Err(ChannelError::Refused { .. })) => return Ok(Vec::new()),
+            (_, table) => table?,
         };
         let mut vectors = vec![0; 4 * count];
         let first = table.wrapping_add(4 * 3);
@@ -233,12 +239,14 @@ fn words(bytes: &[u8]) -> impl Iterator<Item = u32> {
     bytes.as_chunks().0.iter().map(|&word| u32::from_le_bytes(word))
 }
 
-/// Tells whether an interrupt is active. (ARMv7-M manual B3.4.7.)
+/// Tells whether an interrupt is active; unprivileged code that is executed is none. (ARMv7-M manual B3.4.7.)
 pub(super) fn irq_active(channels: &mut DebugChannels) -> Result<bool, ChannelError> {
     const IABR: u32 = 0xe000_e300;
     let mut active = [0; 64];
-    channels.gdb.read_memory(IABR, &mut active)?;
-    Ok(active != [0; 64])
+    match channels.gdb.read_memory(IABR, &mut active) {
+        Err(ChannelError::Refused { .. }) => Ok(false),
+        read => read.map(|()| active != [0; 64]),
+    }
 }
 
 /// Copies the stacks of a core that may be in its secure state.

@@ -108,9 +108,12 @@ impl WatchPoints {
         Some(awaited.places().filter(|place| !self.handlers.contains(place)).collect())
     }
 
-    /// Tells whether the handler of the last fault that was caught has returned elsewhere, as far as it was
-    /// seen: neither to the instruction nor behind it, or behind it to another function.
-    fn left_elsewhere(&self, symbols: Option<&Symbols>) -> bool {
+    /// Tells whether the handler of the last of so many faults was seen to return elsewhere: neither to the
+    /// instruction nor behind it, or behind it to another function.
+    pub(super) fn left_elsewhere(&self, faults: u32, symbols: Option<&Symbols>) -> bool {
+        if self.caught != faults {
+            return false;
+        }
         let function = |at: u32| symbols.and_then(|symbols| symbols.function_start(at.into()));
         self.awaited.is_some() || self.returned.is_some_and(|(at, to)| function(at) != function(to))
     }
@@ -138,8 +141,8 @@ pub(super) fn standing_in_fault(
         Followed::InFault(stands) => Ok(Some(stands)),
         Followed::InNone { before } if log.seen().faults == first.faults => {
             // A handler that was executed at first may have returned since, unseen.
-            let known = !before && watched.caught == first.faults;
-            machine.not_over(known && watched.left_elsewhere(symbols))
+            let elsewhere = !before && watched.left_elsewhere(first.faults, symbols);
+            machine.not_over(elsewhere)
         }
         Followed::GoesOn | Followed::InNone { .. } => Ok(None),
     }
@@ -288,11 +291,11 @@ mod tests {
         {
             assert_eq!(points.take_return(&other), None);
         }
-        assert!(points.left_elsewhere(None));
+        assert!(points.left_elsewhere(0, None));
         let returned = points.take_return(&at(0x102, STACK + 0x24, 0)).unwrap();
         assert_eq!(returned, [0x100, 0x102]);
         assert_eq!(points.all().collect::<Vec<_>>(), [0x104, 0x200]);
-        assert!(!points.left_elsewhere(None));
+        assert!(!points.left_elsewhere(0, None));
         let mut full = watched(&[0x200]);
         assert_eq!(full.all().count(), 4);
         full.stops = MOST_WATCH_STOPS;

@@ -39,7 +39,7 @@ mod watch;
 pub(crate) use capture::{PC, XPSR, windows};
 pub(crate) use fault_loop::{FaultMachine, FaultStand, Registers, WATCHED};
 pub(crate) use fault_stand::fault_shape;
-pub(crate) use registers::{at_end, ended_in_handler};
+pub(crate) use registers::{at_end, ended_in_handler, suspicion_name};
 pub(crate) use stopped_core::standing_fault;
 pub(crate) use telling::told;
 pub use watch::WatchedEmulator;

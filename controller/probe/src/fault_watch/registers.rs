@@ -128,24 +128,42 @@ pub(super) fn suspicion(text: &str, seen: &Exceptions) -> Option<FaultSighting> 
     };
     let taken = seen.faults;
     let number = exception_of(&snapshot.registers)?;
-    let name = match number {
-        0 => "it took a fault, and whether that is over is not known".to_owned(),
-        _ => exception_name(number),
-    };
+    let name = suspicion_name(number);
     let sighting = FaultSighting { name, proof: FaultProof::Suspected, taken: Some(taken) };
     (number != 0 || taken > 0).then_some(sighting)
 }
 
+/// Names why a Cortex-M that executes an exception, 0 for none, may be in a fault.
+pub(crate) fn suspicion_name(number: u32) -> String {
+    match number {
+        0 => "it took a fault, and whether that is over is not known".to_owned(),
+        _ => exception_name(number),
+    }
+}
+
 /// Tells of the fault whose handler a Cortex-M has not left when its emulator ended, or which a RISC-V core
-/// took behind the last output: of that core, returns are not reported.
+/// took behind the last output: of that core, returns are not reported. Those of a Cortex-M are not, either,
+/// and the watch may have seen where its handler has returned to.
 pub(crate) fn at_end(seen: &Exceptions) -> Option<FaultSighting> {
     let taken = Some(seen.faults);
-    let open = seen.open.iter().rev().map(|open| open.number).find(|&number| is_fault(number));
-    if let Some(fault) = open {
+    let open = |wanted: fn(u32) -> bool| {
+        seen.open.iter().rev().map(|open| open.number).find(|&number| wanted(number))
+    };
+    if let Some(fault) = open(is_fault) {
         let name = ended_in_handler(fault);
         return Some(FaultSighting { name, proof: FaultProof::InHandler, taken });
     }
-    let fault = seen.fault.as_ref().filter(|_| !seen.printed)?;
+    if let Some(failure) = open(is_failure_of_the_board) {
+        let name = ended_in_handler(failure);
+        return Some(FaultSighting { name, proof: FaultProof::Ended, taken });
+    }
+    if seen.faults == 0 || seen.printed {
+        return None;
+    }
+    let Some(fault) = &seen.fault else {
+        let name = suspicion_name(0);
+        return Some(FaultSighting { name, proof: FaultProof::Suspected, taken });
+    };
     let &TrapTaken { cause, at, value, .. } = fault;
     // Of an illegal instruction, the value is the instruction.
     if is_emulated(cause, Some(value)) {
@@ -154,6 +172,11 @@ pub(crate) fn at_end(seen: &Exceptions) -> Option<FaultSighting> {
     let what = Trap { cause, at, value, handler: 0 }.what();
     let name = format!("{what} at {at:#010x}, behind which the target has ended");
     Some(FaultSighting { name, proof: FaultProof::Ended, taken })
+}
+
+/// Tells whether an exception is NMI, by which boards report that a clock or a memory has failed.
+fn is_failure_of_the_board(number: u32) -> bool {
+    number == 2
 }
 
 /// Names a fault whose handler has ended the program.
@@ -214,6 +237,8 @@ impl DebugPort for CurrentRegisters {
 
 #[cfg(test)]
 mod tests {
+    use jig_drivers::qemu::OpenException;
+
     use super::*;
 
     /// As QEMU 7.2 prints it for an Armv8-M.
@@ -263,6 +288,16 @@ FPSCR: 00000000\r
             let seen = Exceptions { call: Some(call), ..Exceptions::default() };
             assert_eq!(reported(&seen).is_some(), suspected, "{seen:?}");
         }
+        for (number, proof) in
+            [(2, Some(FaultProof::Ended)), (3, Some(FaultProof::InHandler)), (15, None)]
+        {
+            let open = vec![OpenException { number, entry: 1 }];
+            let found = at_end(&Exceptions { open, ..Exceptions::default() });
+            assert_eq!(found.map(|found| found.proof), proof, "{number}");
+        }
+        // A Cortex-M: what its handler did, the watch may know.
+        let left = at_end(&Exceptions { faults: 1, ..Exceptions::default() });
+        assert_eq!(left.map(|found| found.proof), Some(FaultProof::Suspected));
         let fault = |cause, value, printed| {
             let fault = Some(TrapTaken { cause, value, ..TrapTaken::default() });
             at_end(&Exceptions { faults: 1, fault, printed, ..Exceptions::default() })

@@ -142,7 +142,7 @@ fn left_elsewhere(
     let snapshot = capture_riscv(channels, profile)?;
     let trap = Trap { cause: taken.cause, at: taken.at, value: taken.value, handler: 0 };
     let shape = match taken.interrupted.as_slice() {
-        [] => trap.was_left_elsewhere(&snapshot).then_some(TrapShape::LeftElsewhere(trap)),
+        [] => trap.was_left_elsewhere(&snapshot, symbols).then_some(TrapShape::LeftElsewhere(trap)),
         later => {
             let start = |address: u32| symbols?.function_start(address.into());
             let left = left_function(trap.at, later.iter().copied().chain([pc(&snapshot)]), start);

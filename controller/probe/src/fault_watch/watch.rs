@@ -22,7 +22,7 @@ use jig_model::rig_file::Place;
 use tokio::sync::oneshot;
 
 use super::capture::{CortexM, capture_riscv};
-use super::fault_loop::{FaultStand, Registers, WATCHED};
+use super::fault_loop::{FaultShape, FaultStand, Registers, WATCHED};
 use super::fault_stand::{AwaitedReturn, WatchPoints, standing_in_fault};
 use super::halted_core::{HaltedCore, StoppedCore};
 use super::registers::{CurrentRegisters, ImageRanges, at_end, sighting, suspicion};
@@ -532,8 +532,7 @@ impl FaultWatch {
         if request.why == Cause::CoreFault {
             return match launch.channels {
                 Some(_) => self.standing(launch, request).map_err(broken),
-                // Its end is told by itself.
-                None if self.machine.how_it_ended()?.is_some() => Ok(None),
+                None if self.machine.how_it_ended()?.is_some() => Ok(ended_behind(launch, request)),
                 None => Err(lost()),
             };
         }
@@ -722,6 +721,18 @@ impl FaultWatch {
             _ => Since::Standing,
         }
     }
+}
+
+/// Tells of the last fault of a machine that has ended behind it, if it was seen that its handler has returned
+/// elsewhere and nothing was printed since; its end is told by itself.
+fn ended_behind(launch: &mut Launch, request: &PostMortemRequest) -> Option<PostMortem> {
+    let seen = launch.exceptions.seen();
+    let image = RequestSymbols::load(request);
+    if seen.printed || !launch.points.left_elsewhere(seen.faults, image.symbols.as_ref()) {
+        return None;
+    }
+    let fault = launch.fault.take()?;
+    Some(story_of(FaultShape::LeftElsewhere, &fault, None, &image, request))
 }
 
 /// Tells whether a Cortex-M has taken no fault in this boot, and executes no exception. It stands afterwards,

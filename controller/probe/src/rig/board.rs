@@ -25,6 +25,7 @@ use super::open_fault::OpenFault;
 use super::probed_core::ProbedCore;
 use super::progress::DeployProgress;
 use crate::debug_info::{exception_name, is_fault};
+use crate::fault_watch::suspicion_name;
 use crate::fault_watch::{ended_in_handler, standing_fault, stands_where_it_failed, told};
 use crate::post_mortem::Since;
 use crate::{
@@ -546,7 +547,7 @@ impl BoardOwner {
         let (number, suspected) = read.await.map_err(|error: ProbeError| {
             failed(error, Cause::ProbeLost, "read which exception is active")
         })?;
-        let name = exception_name(number);
+        let name = suspicion_name(number);
         let taken = Some(live.faults);
         Ok(suspected.then_some(FaultSighting { name, proof: FaultProof::Suspected, taken }))
     }

@@ -171,8 +171,12 @@ impl Trap {
     }
 
     /// Tells whether the core shows that the handler of this trap, the last one that came, has returned
-    /// neither to the instruction nor behind it. The handler may have cleared the cause.
-    pub(crate) fn was_left_elsewhere(&self, snapshot: &CoreSnapshot) -> bool {
+    /// neither to the instruction nor behind it in the same function. The handler may have cleared the cause.
+    pub(crate) fn was_left_elsewhere(
+        &self,
+        snapshot: &CoreSnapshot,
+        symbols: Option<&Symbols>,
+    ) -> bool {
         let word = |name: &str| snapshot.register(name).and_then(|v| u32::try_from(v).ok());
         let delegated = word("medeleg").unwrap_or(0) >> (self.cause & 31) & 1 != 0;
         let in_supervisor = delegated
@@ -181,8 +185,11 @@ impl Trap {
         let (cause, to) = if in_supervisor { ("scause", "sepc") } else { ("mcause", "mepc") };
         let last = word(cause).is_some_and(|cause| cause == self.cause || cause == 0);
         let returned = word(to).filter(|&to| to != 0);
-        last && !self.is_open(snapshot)
-            && returned.is_some_and(|to| ![0, 2, 4].contains(&to.wrapping_sub(self.at)))
+        let function = |at: u32| symbols.and_then(|symbols| symbols.function_start(at.into()));
+        let behind = |to: u32| {
+            [0, 2, 4].contains(&to.wrapping_sub(self.at)) && function(to) == function(self.at)
+        };
+        last && !self.is_open(snapshot) && returned.is_some_and(|to| !behind(to))
     }
 
     /// Returns the last trap if it was an environment call from machine mode whose entry shows, and
@@ -447,7 +454,7 @@ mod tests {
         let trap = Trap { cause: 2, at: 0x8000_0100, value: 0, handler: 0 };
         let left = |mepc, mcause, mstatus| {
             let place = [("mepc", mepc), ("mcause", mcause), ("mstatus", mstatus)];
-            trap.was_left_elsewhere(&with(&place))
+            trap.was_left_elsewhere(&with(&place), None)
         };
         let returned = 0x80;
         assert!(left(0x8000_0200, 2, returned));
@@ -467,7 +474,7 @@ mod tests {
                 ("sepc", sepc),
                 ("mstatus", mstatus),
             ];
-            trap.was_left_elsewhere(&with(&place))
+            trap.was_left_elsewhere(&with(&place), None)
         };
         assert!(delegated(0x8000_0200, 2, 0) && delegated(0x8000_0200, 0, 0));
         assert!(!delegated(0x8000_0104, 2, 0) && !delegated(0x8000_0200, 5, 0));
