@@ -10,8 +10,8 @@
 //! thread there is none, only what its registers hold by chance.
 //!
 //! *A program may change its stack for a call.* Then the frame in front of the change begins at the end of
-//! the new stack. Where the caller's stack is no variable, the frame has to be in one piece as well: the
-//! function that changes the stack reaches from one to the other, and its code allocates less than that.
+//! the new stack. Where the caller's stack is no variable, the frame has to be in one piece: the function
+//! that changes the stack reaches from one to the other, and its code allocates less than that.
 
 use std::ops::Range;
 
@@ -61,7 +61,7 @@ impl Variables {
     }
 
     /// Sorts them, without those that lie within another one.
-    fn new(mut all: Vec<Range<u64>>) -> Self {
+    pub(crate) fn new(mut all: Vec<Range<u64>>) -> Self {
         all.sort_unstable_by_key(|range| (range.start, std::cmp::Reverse(range.end)));
         let mut outer: Vec<Range<u64>> = Vec::new();
         for range in all {
@@ -74,7 +74,7 @@ impl Variables {
 
     /// Returns the variable whose last bytes a stack with this pointer would fill: an empty stack points
     /// behind its variable.
-    fn of_stack(&self, pointer: u64) -> Option<&Range<u64>> {
+    pub(crate) fn of_stack(&self, pointer: u64) -> Option<&Range<u64>> {
         let after = self.0.partition_point(|range| range.start < pointer);
         self.0[..after].last().filter(|range| pointer <= range.end)
     }
@@ -94,8 +94,11 @@ impl Variables {
         for frame in called {
             let pointer = frame.pointer.into();
             if pointer > variable.end {
-                let is_stack = frame.adjoins || self.of_stack(pointer).is_some();
-                return (is_stack && inside != variable.end).then_some(first.pointer);
+                let reaches_over = match frame.adjoins {
+                    true => u64::from(first.pointer) != variable.end,
+                    false => inside != variable.end && self.of_stack(pointer).is_some(),
+                };
+                return reaches_over.then_some(first.pointer);
             }
             inside = pointer;
         }
@@ -145,6 +148,7 @@ mod tests {
         for (places, overrun) in [
             (&[(0x300, false), (0x400, true)][..], true),
             (&[(0x300, false), (0x380, true), (0x400, true)], true),
+            (&[(0x300, false), (0x388, true), (0x400, true)], true),
             (&[(0x300, false), (0x400, false)], false),
             (&[(0x388, false), (0x400, true)], false),
             (&[(0x400, false), (0x480, true)], false),

@@ -16,6 +16,7 @@ mod search;
 mod symbols;
 mod trap_code;
 mod unwind;
+mod variable_parts;
 
 #[cfg(test)]
 pub(crate) mod tests;

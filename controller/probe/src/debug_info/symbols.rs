@@ -12,10 +12,11 @@ use super::context::CoreMachine;
 use super::dead_code::{SectionBytes, SectionReader, Tombstones};
 use super::layouts::Layouts;
 use super::names::{readable, shorten};
+use super::variable_parts;
 use crate::MemoryRange;
 use crate::code_map::CodeMap;
 use crate::masked_loop::MaskedLoops;
-use crate::stack_overrun::Variables;
+use crate::stack_overrun::{StackPlace, Variables};
 
 /// The largest image that is read. Firmware images with debug information are a few MiB,
 /// those of big Rust programs some tens.
@@ -96,6 +97,7 @@ pub struct Symbols {
     masked_loops: MaskedLoops,
     variables: Variables,
     lines: Option<addr2line::Context<SectionReader>>,
+    dwarf: Option<Arc<gimli::Dwarf<SectionReader>>>,
     tables: UnwindTables,
     layouts: Layouts,
     limits: Vec<String>,
@@ -165,10 +167,10 @@ impl Symbols {
         );
         let lines = read_lines(&file, &mut section, code_at_zero);
         limits.extend(tables.unreadable().map(str::to_owned));
-        let mut layouts = Layouts::default();
+        let (mut layouts, mut dwarf) = (Layouts::default(), None);
         let lines = match lines {
-            Ok((lines, lacks, found)) => {
-                layouts = found;
+            Ok(DebugInformation { lines, dwarf: sections, broken: lacks, layouts: found }) => {
+                (layouts, dwarf) = (found, Some(sections));
                 limits.extend(lacks.map(|lacks| format!("some of the image's {lacks}")));
                 Some(lines)
             }
@@ -188,6 +190,7 @@ impl Symbols {
             masked_loops: MaskedLoops::of(&file, elf.len()),
             variables: Variables::of(&file),
             lines,
+            dwarf,
             tables,
             layouts,
             limits,
@@ -271,9 +274,16 @@ impl Symbols {
         &self.map
     }
 
-    /// Returns the variables of the image.
-    pub(crate) fn variables(&self) -> &Variables {
-        &self.variables
+    /// Returns the stack pointer of a thread that has grown out of its variable, or of the part of it that is
+    /// its stack, by its frames, innermost first.
+    pub(crate) fn overrun_stack(&self, frames: &[StackPlace]) -> Option<u32> {
+        let stack = u64::from(frames.first()?.pointer);
+        self.variables.overrun(frames).or_else(|| {
+            let variable = self.variables.of_stack(stack)?;
+            let address = u32::try_from(variable.start).ok()?;
+            let parts = variable_parts::parts_of(self.dwarf.as_deref()?, address)?;
+            Variables::new(parts).overrun(frames)
+        })
     }
 
     /// Returns the loops in which a program stands that has masked its interrupts.
@@ -435,12 +445,20 @@ enum NoLines {
     Nested,
 }
 
-/// Reads the lines of an image, and says what they lack; or why there are none.
+/// What an image's debug information was read into, and what it lacks.
+struct DebugInformation {
+    lines: addr2line::Context<SectionReader>,
+    dwarf: Arc<gimli::Dwarf<SectionReader>>,
+    broken: Option<BrokenDwarf>,
+    layouts: Layouts,
+}
+
+/// Reads the debug information of an image; or why there is none.
 fn read_lines(
     file: &object::File<'_>,
     section: &mut impl FnMut(&str) -> Arc<[u8]>,
     code_at_zero: bool,
-) -> Result<(addr2line::Context<SectionReader>, Option<BrokenDwarf>, Layouts), NoLines> {
+) -> Result<DebugInformation, NoLines> {
     let sections = gimli::DwarfSections::load(|id: SectionId| {
         let bytes = SectionBytes::new(section(id.name()), LittleEndian);
         Ok::<_, std::convert::Infallible>((id, bytes))
@@ -460,8 +478,9 @@ fn read_lines(
         sections
             .borrow(|(id, bytes)| SectionReader::new(bytes.clone(), Tombstones::of(*id, &units)))
     };
-    match addr2line::Context::from_dwarf(dwarf) {
-        Ok(context) => Ok((context, broken, layouts)),
+    let dwarf = Arc::new(dwarf);
+    match addr2line::Context::from_arc_dwarf(Arc::clone(&dwarf)) {
+        Ok(lines) => Ok(DebugInformation { lines, dwarf, broken, layouts }),
         Err(error) => Err(NoLines::Unreadable(BrokenDwarf(error))),
     }
 }

@@ -167,7 +167,7 @@ impl HaltedCore {
 
     /// Tells of a thread whose stack has grown out of its variable.
     fn with_overrun_stack(unwound: &Unwound, symbols: &Symbols) -> Option<Self> {
-        let overrun = |stack: &Vec<StackPlace>| symbols.variables().overrun(stack);
+        let overrun = |stack: &Vec<StackPlace>| symbols.overrun_stack(stack);
         unwound.stacks.iter().find_map(overrun).map(Self::StackOverrun)
     }
 

@@ -83,6 +83,7 @@ pub(super) mod tests {
  mcause   00000002\r
  scause   00000000\r
  mtval    00000000\r
+ stval    00000000\r
  satp     00000000\r
  x0/zero  00000000 x1/ra    8000008c x2/sp    8010fef0 x3/gp    00000000\r
  x4/tp    00000000 x5/t0    800000c8 x6/t1    00000000 x7/t2    00000000\r
