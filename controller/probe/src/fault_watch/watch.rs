@@ -727,8 +727,10 @@ impl FaultWatch {
 /// elsewhere and nothing was printed since; its end is told by itself.
 fn ended_behind(launch: &mut Launch, request: &PostMortemRequest) -> Option<PostMortem> {
     let seen = launch.exceptions.seen();
+    // What is certain, as an end from within the handler, needs no more.
+    at_end(&seen).filter(|fault| fault.proof == FaultProof::Suspected)?;
     let image = RequestSymbols::load(request);
-    if seen.printed || !launch.points.left_elsewhere(seen.faults, image.symbols.as_ref()) {
+    if !launch.points.left_elsewhere(seen.faults, image.symbols.as_ref()) {
         return None;
     }
     let fault = launch.fault.take()?;
