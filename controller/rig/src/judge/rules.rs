@@ -1,6 +1,5 @@
 //! The rules, in the order in which they decide.
 
-use std::path::Path;
 use std::time::Duration;
 
 use jig_model::VerdictKind::{Fail, Flaky, Inconclusive, Pass};
@@ -9,10 +8,10 @@ use jig_model::result::{CaseStatus, ResultFormat, TestReport};
 use jig_model::{Cause, Evidence, Note, Verdict};
 
 use super::observation::{
-    AskedOfTarget, BootSign, ByteRange, CoreFinding, DoubtfulText, ExpectedCrash, ImageIdentity,
-    Incident, IncidentKind, Observation, OutputBehind, Standstill,
+    AskedOfTarget, BootSign, CoreFinding, DoubtfulText, ExpectedCrash, ImageIdentity, Incident,
+    IncidentKind, Observation, OutputBehind, Standstill,
 };
-use super::other_console::{complete_report, console_advice};
+use super::other_console::{complete_report, console_advice, on_other_console};
 use crate::console::{AwaitedDoubt, tells_fallback};
 
 pub(super) type Rule = fn(&Observation) -> Option<Verdict>;
@@ -224,8 +223,7 @@ fn crash(seen: &Observation) -> Option<Verdict> {
     // The first in a log, not the first reported: consoles are read concurrently.
     let first = recognised.min_by_key(|(i, _)| (&i.range.file, i.range.start));
     if let Some((incident, cause)) = first {
-        let place = other_console(seen, &incident.range)
-            .map_or_else(String::new, |console| format!("on console {console}: "));
+        let place = on_other_console(seen, &incident.range);
         let summary = format!("{place}{}: {}", cause_text(cause), incident.range.text.trim());
         return Some(by_incident(incident, cause, summary));
     }
@@ -244,13 +242,6 @@ fn crash(seen: &Observation) -> Option<Verdict> {
     }
     let panic = incident(seen, |kind| *kind == IncidentKind::GuestPanic)?;
     Some(by_incident(panic, Cause::GuestPanic, "the target's operating system panicked"))
-}
-
-/// Returns the name of the console that a range belongs to, if it is not the one of the results.
-fn other_console<'a>(seen: &Observation, range: &'a ByteRange) -> Option<&'a str> {
-    let (log, results) = (Path::new(&range.file), Path::new(&seen.output.file));
-    let known = log.parent() == results.parent() && log != results;
-    log.file_stem()?.to_str().filter(|_| known)
 }
 
 fn cause_text(cause: Cause) -> &'static str {
