@@ -3,9 +3,10 @@
 //! # Design
 //! The assertion that most users of FreeRTOS have prints nothing: it raises `BASEPRI`, so that only the
 //! most urgent interrupts are taken, and branches to itself; others wait for an interrupt in their loop. The
-//! compiler puts it into each function that asserts, so no name tells it; the instructions do. A program without an operating system has
-//! hardly a use for `BASEPRI`, and one whose image never sets it has no such loop. It is set by blocks of
-//! code that end soon, so a program that stays there does not go on as it was meant to.
+//! compiler puts it into each function that asserts, so no name tells it; the instructions do. A program
+//! without an operating system has hardly a use for `BASEPRI`, and one whose image never sets it has no such
+//! loop. It is set by blocks of code that end soon, so a program that stays there does not go on as it was
+//! meant to.
 //!
 //! A healthy program ends in such a loop, too: tests that run with interrupts locked wait in `main`, and
 //! some `exit` locks them first. Functions with names of an end have none.

@@ -21,8 +21,11 @@ type Entry = gimli::DebuggingInformationEntry<SectionReader>;
 /// Most parts of a variable; one of more is taken as a whole.
 const MOST: usize = 4096;
 
-/// Most types that are followed from a variable to a part.
+/// Most types that are followed from a variable to a part, and most dimensions of an array.
 const DEEPEST: usize = 32;
+
+/// Most elements and members that are looked at. Those of no size make no part.
+const MOST_LOOKS: usize = 4 * MOST;
 
 /// Lists the parts of the variable at an address; nothing where its type is not known.
 pub(super) fn parts_of(
@@ -56,7 +59,7 @@ fn parts_in(unit: &Unit, place: &[u8], address: u32) -> Option<Vec<Range<u64>>> 
                 _ => false,
             };
         if is_here {
-            let mut parts = Parts { unit, found: Vec::new() };
+            let mut parts = Parts { unit, found: Vec::new(), looks: 0 };
             parts.add(type_of_variable(unit, entry)?, address.into(), 0)?;
             return Some(parts.found);
         }
@@ -102,11 +105,14 @@ fn is_structure(tag: DwTag) -> bool {
 struct Parts<'a> {
     unit: &'a Unit,
     found: Vec<Range<u64>>,
+    /// How many elements and members were looked at.
+    looks: usize,
 }
 
 impl Parts<'_> {
     /// Adds the parts of what has a type and begins at an address; nothing where that is not known.
     fn add(&mut self, of_type: UnitOffset, start: u64, depth: usize) -> Option<()> {
+        self.look()?;
         let entry = self.resolve(of_type)?;
         if depth > DEEPEST {
             return None;
@@ -143,6 +149,7 @@ impl Parts<'_> {
             return self.push(start, step.checked_mul(length)?);
         }
         for index in 0..length {
+            self.look()?;
             let at = start.checked_add(index.checked_mul(step)?)?;
             match inner {
                 [] => self.add(element, at, depth + 1)?,
@@ -150,6 +157,12 @@ impl Parts<'_> {
             }
         }
         Some(())
+    }
+
+    /// Counts a look; nothing where there were too many.
+    fn look(&mut self) -> Option<()> {
+        self.looks += 1;
+        (self.looks <= MOST_LOOKS).then_some(())
     }
 
     fn push(&mut self, start: u64, size: u64) -> Option<()> {
@@ -189,6 +202,9 @@ impl Parts<'_> {
     /// Returns how many elements an array has in each of its dimensions.
     fn lengths(&self, array: &Entry) -> Option<Vec<u64>> {
         let ranges = self.children(array, gimli::DW_TAG_subrange_type)?;
+        if ranges.len() > DEEPEST {
+            return None;
+        }
         let length = |range: &Entry| {
             let last = || number(range, gimli::DW_AT_upper_bound)?.checked_add(1);
             number(range, gimli::DW_AT_count).or_else(last)

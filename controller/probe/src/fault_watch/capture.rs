@@ -202,11 +202,13 @@ impl CortexM {
             CoreKind::Armv8m => 5,
             _ => 4,
         };
-        let table = match (self.kind, word(channels, VECTOR_TABLE)) {
+        let table = match self.kind {
             // M0 has no such register; its table is at 0.
-            (CoreKind::Armv6m, _) => 0,
-            (_, Err(ChannelError::Refused { .. })) => return Ok(Vec::new()),
-            (_, table) => table?,
+            CoreKind::Armv6m => 0,
+            _ => match word(channels, VECTOR_TABLE) {
+                Err(ChannelError::Refused { .. }) => return Ok(Vec::new()),
+                table => table?,
+            },
         };
         let mut vectors = vec![0; 4 * count];
         let first = table.wrapping_add(4 * 3);
