@@ -137,6 +137,14 @@ impl CodeMap {
         self.functions.iter().any(|function| function.contains(&u64::from(pc)))
     }
 
+    /// Tells whether a stack with this pointer has its last word in a function of the image. An empty stack
+    /// points behind its memory, where a function may begin.
+    pub(crate) fn holds_stack(&self, pointer: u32) -> bool {
+        pointer
+            .checked_sub(4)
+            .is_some_and(|last| self.has_function(last) && self.has_function(pointer))
+    }
+
     /// Tells whether the instruction at the program counter of a function is none that the image has
     /// there; of overlays, it has several. `now` begins with it.
     pub(crate) fn was_overwritten(&self, pc: u32, now: &[u8]) -> bool {
@@ -291,6 +299,21 @@ mod tests {
         assert!(is_data([0x6f, 0, 0, 0].repeat(3), 0));
         assert!(is_data(vec![0; 64], 16));
         assert!(is_data(Vec::new(), 0));
+    }
+
+    #[test]
+    fn a_stack_that_ends_where_a_function_begins_is_in_none() {
+        let map = CodeMap { functions: vec![0x100..0x120], ..CodeMap::default() };
+        for (pointer, inside) in [
+            (0, false),
+            (0xfc, false),
+            (0x100, false),
+            (0x104, true),
+            (0x11c, true),
+            (0x124, false),
+        ] {
+            assert_eq!(map.holds_stack(pointer), inside, "{pointer:#x}");
+        }
     }
 
     #[test]

@@ -3,7 +3,9 @@
 //! The status registers do not tell whether a refused access read or wrote, and the smallest
 //! cores have none at all: the instruction tells, with the registers it used.
 
-use crate::debug_info::{Context, Interrupted, KnownMemory, Symbols, exception_name, is_fault};
+use crate::debug_info::{
+    Context, ExcReturn, Interrupted, KnownMemory, Symbols, exception_name, is_fault,
+};
 use crate::fault_status::{FaultStatus, cfsr, hfsr, sfsr};
 use crate::thumb::{self, Instruction};
 
@@ -107,9 +109,19 @@ impl<'a> Site<'a> {
         }
     }
 
+    /// Says that the core went to address 0: by a call, or by the vector of an exception, at whose entry the
+    /// link register says how to return.
+    fn jump_to_null(&self) -> String {
+        let exception = self.context.exception();
+        match self.context.lr().and_then(ExcReturn::of) {
+            Some(_) if exception != 0 => format!("null vector of {}", exception_name(exception)),
+            _ => "call of a null pointer".to_owned(),
+        }
+    }
+
     fn jump_without_thumb(&self) -> String {
         match self.context.pc {
-            0 => "call of a null pointer".to_owned(),
+            0 => self.jump_to_null(),
             pc => format!("jump to {pc:#010x} without the Thumb bit"),
         }
     }
@@ -120,7 +132,7 @@ impl<'a> Site<'a> {
         }
         if !self.is_code {
             return Some(match self.context.pc {
-                0 => "call of a null pointer".to_owned(),
+                0 => self.jump_to_null(),
                 pc => format!("jump to {pc:#010x}, which holds no code"),
             });
         }
@@ -343,6 +355,10 @@ mod tests {
         ] {
             assert!(told.starts_with(&format!("HardFault: {expected} in ")), "{told}: {expected}");
         }
+        // What an interrupt has entered by its vector returns by the link register.
+        let entered = [0, 0, 0, 0, 0, 0xffff_fff9, 0, 15];
+        let told = summary(CoreKind::Armv7m, entered, [0, 0], &[(0xe000_ed28, 1 << 17)]);
+        assert!(told.starts_with("HardFault: null vector of SysTick in "), "{told}");
     }
 
     #[test]
@@ -401,8 +417,8 @@ mod tests {
         let snapshot = crate::parse_register_dump(dump).unwrap();
         assert_eq!(
             explain(&snapshot, None, Why::LockUp).summary,
-            "lock-up: call of a null pointer in 0x00000000; after fault of unknown cause (registers \
-             at 0x2000fed8, not captured)"
+            "lock-up: null vector of HardFault in 0x00000000; after fault of unknown cause (registers at \
+             0x2000fed8, not captured)"
         );
     }
 }

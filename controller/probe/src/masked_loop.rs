@@ -3,15 +3,15 @@
 //! # Design
 //! The assertion that most users of FreeRTOS have prints nothing: it raises `BASEPRI`, so that only the
 //! most urgent interrupts are taken, and branches to itself; others wait for an interrupt in their loop. The
-//! compiler puts it into each function that asserts, so no name tells it; the instructions do. A program
-//! without an operating system has hardly a use for `BASEPRI`, and one whose image never sets it has no such
-//! loop. It is set by blocks of code that end soon, so a program that stays there does not go on as it was
-//! meant to.
+//! compiler puts it into each function that asserts, so no name tells it; the instructions do. Others set
+//! `FAULTMASK`, which masks all but NMI. A program without an operating system has hardly a use for the two,
+//! and one whose image never sets them has no such loop. They are set by blocks of code that end soon, so a
+//! program that stays there does not go on as it was meant to.
 //!
 //! A healthy program ends in such a loop, too: tests that run with interrupts locked wait in `main`, and
 //! some `exit` locks them first. Functions with names of an end have none.
 //!
-//! Armv6-M has no `BASEPRI`; healthy programs end with `PRIMASK` set, so that register tells nothing.
+//! Armv6-M has neither; healthy programs end with `PRIMASK` set, so that register tells nothing.
 
 use std::ops::Range;
 
@@ -29,7 +29,7 @@ const ENDS: [&str; 15] = [
     "park", "sleep", "shutdown", "wfi",
 ];
 
-/// The loops of an image that sets `BASEPRI`.
+/// The loops of an image that sets `BASEPRI` or `FAULTMASK`.
 #[derive(Debug, Default)]
 pub(crate) struct MaskedLoops {
     /// Addresses of their instructions, in order.
@@ -49,7 +49,7 @@ impl MaskedLoops {
         if file.architecture() != Architecture::Arm {
             return Self::default();
         }
-        let mut sets_base_priority = false;
+        let mut sets_mask = false;
         let mut loops = Vec::new();
         for section in file.sections().filter(|section| section.kind() == SectionKind::Text) {
             let bytes = section.data().unwrap_or_default();
@@ -58,11 +58,11 @@ impl MaskedLoops {
             budget = left;
             let code: Vec<u16> =
                 bytes.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect();
-            sets_base_priority |= code.windows(2).any(sets_base_priority_by);
+            sets_mask |= code.windows(2).any(sets_mask_by);
             let address = |at: usize| section.address().saturating_add(2 * at as u64);
             loops.extend((0..code.len()).flat_map(|at| loop_before(&code, at)).map(address));
         }
-        if !sets_base_priority {
+        if !sets_mask {
             return Self::default();
         }
         let is_end = |symbol: &object::Symbol<'_, '_>| {
@@ -108,9 +108,13 @@ fn does_nothing(code: &[u16]) -> bool {
     }
 }
 
-/// `msr basepri, rN` or `msr basepri_max, rN`.
-fn sets_base_priority_by(code: &[u16]) -> bool {
-    matches!(code, [first, 0x8811 | 0x8812] if first & 0xfff0 == 0xf380)
+/// `msr basepri, rN`, `msr basepri_max, rN`, `msr faultmask, rN`, `cpsid f` or `cpsid if`.
+fn sets_mask_by(code: &[u16]) -> bool {
+    match code {
+        [0xb671 | 0xb673, ..] => true,
+        [first, 0x8811..=0x8813] => first & 0xfff0 == 0xf380,
+        _ => false,
+    }
 }
 
 #[cfg(test)]
@@ -150,10 +154,19 @@ mod tests {
     }
 
     #[test]
-    fn an_image_that_does_not_set_the_base_priority_has_none() {
+    fn an_image_that_sets_no_mask_has_none() {
         let elf = std::fs::read(fixture(M3, "hang-after-pass")).unwrap();
         assert!(MaskedLoops::of_image(&elf).loops.is_empty());
-        assert!(sets_base_priority_by(&[0xf383, 0x8811]));
-        assert!(!sets_base_priority_by(&[0xf383, 0x8810]));
+        for (code, sets) in [
+            ([0xf383, 0x8811], true),
+            ([0xf383, 0x8813], true),
+            ([0xb671, 0xe7fe], true),
+            // `msr primask, r3`, `cpsid i`, `cpsie f`
+            ([0xf383, 0x8810], false),
+            ([0xb672, 0xe7fe], false),
+            ([0xb661, 0xe7fe], false),
+        ] {
+            assert_eq!(sets_mask_by(&code), sets, "{code:x?}");
+        }
     }
 }

@@ -160,9 +160,12 @@ fn explain_trap(
             let from = unwound.frames.len();
             push_places(&mut unwound.frames, trap.at, symbols);
             let kind = if handler_faulted { "trap in its own handler" } else { "trap" }.to_owned();
-            let no_code = |symbols: &Symbols| !symbols.is_code(u64::from(trap.at));
-            let what = match trap.at {
-                at if !trap.is_cleared() && symbols.is_some_and(no_code) => nowhere(at),
+            let is_code = symbols.map(|symbols| symbols.is_code(u64::from(trap.at)));
+            let what = match (is_code, trap.at) {
+                (Some(false), at) if !trap.is_cleared() => nowhere(at),
+                (Some(true), at) if trap.is_of_fetch() => {
+                    format!("execution of {at:#010x}, which is forbidden")
+                }
                 _ => trap.what(),
             };
             let summary = summarize(&kind, Some(&what), &unwound.frames[from..], symbols);

@@ -281,9 +281,13 @@ impl Symbols {
         self.variables.overrun(frames).or_else(|| {
             let variable = self.variables.of_stack(stack)?;
             let address = u32::try_from(variable.start).ok()?;
-            let parts = variable_parts::parts_of(self.dwarf.as_deref()?, address)?;
-            Variables::new(parts).overrun(frames)
+            Variables::new(self.parts_of(address)?).overrun(frames)
         })
+    }
+
+    /// Lists the parts of the variable at an address; nothing where its type is not known.
+    pub(super) fn parts_of(&self, address: u32) -> Option<Vec<std::ops::Range<u64>>> {
+        variable_parts::parts_of(self.dwarf.as_deref()?, address)
     }
 
     /// Returns the loops in which a program stands that has masked its interrupts.

@@ -19,7 +19,7 @@ type Unit = gimli::Unit<SectionReader>;
 type Entry = gimli::DebuggingInformationEntry<SectionReader>;
 
 /// Most parts of a variable; one of more is taken as a whole.
-const MOST: usize = 4096;
+pub(super) const MOST: usize = 4096;
 
 /// Most types that are followed from a variable to a part, and most dimensions of an array.
 const DEEPEST: usize = 32;

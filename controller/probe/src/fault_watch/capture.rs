@@ -127,7 +127,7 @@ impl CortexM {
         let mut registers: Vec<RegisterValue> =
             NAMES.iter().zip(values).map(|(name, value)| register(name, value)).collect();
         let mut stacks = vec![values[SP]];
-        let wanted = if self.kind == CoreKind::Armv6m { &BANKED[..4] } else { &BANKED };
+        let wanted = if self.kind == CoreKind::Armv6m { &BANKED[..4] } else { &BANKED[..] };
         // The core can execute what it stands at, if anything.
         let places = [Some(values[PC]), self.scratch];
         for place in places.into_iter().flatten() {
@@ -278,13 +278,14 @@ fn register(name: &str, value: u32) -> RegisterValue {
 }
 
 /// Registers that this emulator's stub does not show, and the instructions that copy them: `mrs r0, msp`,
-/// and so on up to `r4`. The first four decide where threads are; Armv6-M has no `basepri`.
-const BANKED: [(&str, u32); 5] = [
+/// and so on up to `r5`. The first four decide where threads are; Armv6-M has no others.
+const BANKED: [(&str, u32); 6] = [
     ("msp", 0x8008_f3ef),
     ("psp", 0x8109_f3ef),
     ("primask", 0x8210_f3ef),
     ("control", 0x8314_f3ef),
     ("basepri", 0x8411_f3ef),
+    ("faultmask", 0x8513_f3ef),
 ];
 
 /// What became of reading the banked registers.

@@ -57,15 +57,26 @@ const MOST_WATCH_STOPS: u32 = 48;
 /// A fault whose handler has not returned to it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AwaitedReturn {
-    /// Address of the instruction, address of the frame that was pushed, and the number of the exception
-    /// that was executed; nothing where no frame can be read.
-    pub(super) fault: Option<(u32, u32, u32)>,
+    /// What the frame of it says; nothing where no frame can be read.
+    pub(super) fault: Option<FaultFrame>,
+}
+
+/// What the entry of a fault's handler has pushed, and where.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct FaultFrame {
+    /// Address of the frame.
+    pub(super) address: u32,
+    /// Address of the instruction that faulted.
+    pub(super) at: u32,
+    /// Number of the exception that was executed then, 0 for none.
+    pub(super) below: u32,
 }
 
 impl AwaitedReturn {
     /// Lists where a handler returns to that has the instruction executed again or steps over it.
     fn places(&self) -> impl Iterator<Item = u32> + use<> {
-        self.fault.into_iter().flat_map(|(at, ..)| [0, 2, 4].map(|step| at.wrapping_add(step)))
+        let steps = |fault: FaultFrame| [0, 2, 4].map(|step| fault.at.wrapping_add(step));
+        self.fault.into_iter().flat_map(steps)
     }
 
     /// Tells whether the handler has returned, of a core that stands at one of the places: with the stack
@@ -74,9 +85,9 @@ impl AwaitedReturn {
         /// Bytes that an exception pushes: at least eight words; at most those of Armv8-M with floating
         /// point registers, and a filler.
         const PUSHED: std::ops::RangeInclusive<u32> = 0x20..=0xd4;
-        self.fault.is_some_and(|(_, frame, below)| {
-            PUSHED.contains(&registers[SP].wrapping_sub(frame))
-                && registers[XPSR] & EXCEPTION == below
+        self.fault.is_some_and(|fault| {
+            PUSHED.contains(&registers[SP].wrapping_sub(fault.address))
+                && registers[XPSR] & EXCEPTION == fault.below
         })
     }
 }
@@ -104,7 +115,7 @@ impl WatchPoints {
     /// that are not those of handlers; nothing if it has not.
     pub(super) fn take_return(&mut self, registers: &Registers) -> Option<Vec<u32>> {
         let awaited = self.awaited.take_if(|awaited| awaited.is_over(registers))?;
-        self.returned = awaited.fault.map(|(at, ..)| (at, registers[PC]));
+        self.returned = awaited.fault.map(|fault| (fault.at, registers[PC]));
         Some(awaited.places().filter(|place| !self.handlers.contains(place)).collect())
     }
 
@@ -276,7 +287,8 @@ mod tests {
 
     #[test]
     fn a_handler_behind_what_faulted_keeps_its_breakpoint() {
-        let awaited = Some(AwaitedReturn { fault: Some((0x100, STACK, 0)) });
+        let fault = FaultFrame { address: STACK, at: 0x100, below: 0 };
+        let awaited = Some(AwaitedReturn { fault: Some(fault) });
         let watched =
             |handlers: &[u32]| WatchPoints { awaited, ..WatchPoints::new(handlers.into()) };
         let at = |pc, sp, level: u32| {

@@ -7,9 +7,10 @@
 //! - *an interrupt whose handler does not return*: two looks find the same entry open. The start files of
 //!   most vendors have such a handler for each interrupt that a program does not handle, and a handler
 //!   that waits for what another interrupt would bring is one;
-//! - *a stack pointer that lies in no memory of the board*, behind a recursion without end. The bus of
+//! - *a stack pointer that lies in no RAM of the board*, behind a recursion without end. The bus of
 //!   some boards ignores such accesses, so that no fault is ever taken. On a Cortex-M, one without room
 //!   for the registers that an exception pushes is as bad;
+//! - *a stack pointer that lies in a function*, where code is in RAM;
 //! - *a program counter that lies in no memory of the board*, behind a call of what is no function. The bus
 //!   of some boards answers there, too, and the core executes what it reads;
 //! - *a program counter that lies in data, or in code that was overwritten*, for the same reason
@@ -25,7 +26,7 @@
 use jig_drivers::qemu::{Exceptions, OpenException};
 use jig_model::Cause;
 use jig_model::post_mortem::StackFrame;
-use jig_model::profile::MemoryRegion;
+use jig_model::profile::{MemoryKind, MemoryRegion};
 
 use crate::code_map::{CodeMap, NoCode};
 use crate::debug_info::{Symbols, Unwound, exception_name};
@@ -58,8 +59,10 @@ pub(super) enum HaltedCore {
         /// How many traps the core had taken by then.
         traps: u64,
     },
-    /// With a stack pointer that lies in no memory of the board.
+    /// With a stack pointer that lies in no RAM of the board.
     StackOutside(u32),
+    /// With a stack pointer that lies in a function.
+    StackInCode(u32),
     /// With a stack pointer in a variable, above the end of which those of its callers lie.
     StackOverrun(u32),
     /// With a program counter that lies in no memory of the board.
@@ -147,8 +150,13 @@ impl HaltedCore {
         let pushed = pushed_by(stopped.core);
         let leaves = |stand: &Stand| stand.stack.filter(|&at| has_no_room(at, pushed, memory));
         let stack = || stands.iter().find_map(leaves).map(Self::StackOutside);
+        let enters = |stand: &Stand| {
+            let code = stopped.symbols?.code_map();
+            stand.stack.filter(|&at| code.holds_stack(at))
+        };
+        let in_code = || stands.iter().find_map(enters).map(Self::StackInCode);
         let overrun = || Self::with_overrun_stack(stopped.unwound, stopped.symbols?);
-        outside.or_else(data).or_else(stack).or_else(overrun).or_else(|| {
+        outside.or_else(data).or_else(stack).or_else(in_code).or_else(overrun).or_else(|| {
             let running = exception_of(&stopped.core.registers).filter(|&number| number != 0)?;
             // Around a fault, one may be reported twice and left once.
             let active = match seen.faults {
@@ -161,7 +169,8 @@ impl HaltedCore {
 
     /// Tells of a core that stands in a loop with interrupts masked.
     pub(super) fn in_masked_loop(core: &CoreSnapshot, loops: &MaskedLoops) -> Option<Self> {
-        let masked = core.register("basepri").is_some_and(|priority| priority != 0);
+        let is_set = |name: &str| core.register(name).is_some_and(|value| value != 0);
+        let masked = is_set("basepri") || is_set("faultmask");
         pc_of(core).filter(|&pc| masked && loops.hold(pc)).map(Self::InMaskedLoop)
     }
 
@@ -192,6 +201,7 @@ impl HaltedCore {
     pub(super) fn is_lost(&self) -> bool {
         match self {
             Self::StackOutside(_)
+            | Self::StackInCode(_)
             | Self::StackOverrun(_)
             | Self::CodeOutside(_)
             | Self::InData(_)
@@ -210,6 +220,7 @@ impl HaltedCore {
             Self::InHandler { .. }
             | Self::InTrap { .. }
             | Self::StackOutside(_)
+            | Self::StackInCode(_)
             | Self::StackOverrun(_)
             | Self::CodeOutside(_)
             | Self::InData(_)
@@ -236,8 +247,11 @@ impl HaltedCore {
                 format!("the trap handler does not return from {name}")
             }
             Self::StackOutside(at) => format!(
-                "the stack pointer {at:#010x} lies in no memory of the profile, or leaves an interrupt \
-                 no room in it (if the board has memory there, add it to `memory`)"
+                "the stack pointer {at:#010x} lies in no RAM of the profile, or leaves an interrupt \
+                 no room in it (if the board has RAM there, add it to `memory`)"
+            ),
+            Self::StackInCode(at) => format!(
+                "the stack pointer {at:#010x} lies in a function: what is pushed overwrites its code"
             ),
             Self::StackOverrun(at) => format!(
                 "the stack pointer {at:#010x} lies in a variable, and those of the calling functions lie \
@@ -250,8 +264,8 @@ impl HaltedCore {
                 "the code at {at:#010x} is not that of the image any more: it was overwritten"
             ),
             Self::InMaskedLoop(at) => format!(
-                "it stays in an endless loop at {at:#010x} with interrupts masked by BASEPRI, as an \
-                 assertion that prints nothing does"
+                "it stays in an endless loop at {at:#010x} with interrupts masked by BASEPRI or \
+                 FAULTMASK, as an assertion that prints nothing does"
             ),
             Self::CodeOutside(at) => format!(
                 "the program counter {at:#010x} lies in no memory of the profile (if the board has memory \
@@ -264,8 +278,10 @@ impl HaltedCore {
 /// Tells whether the program counter or the stack pointer of a core lies in no memory, or the program
 /// counter may lie in data.
 pub(super) fn is_lost(core: &CoreSnapshot, memory: &[MemoryRegion], code: &CodeMap) -> bool {
+    let in_code = |at| code.holds_stack(at);
     code_outside(core, memory).is_some()
         || stack_outside(core, memory).is_some()
+        || physical_stack(core).is_some_and(in_code)
         || may_be_in_data(core, memory, code).is_some()
 }
 
@@ -297,13 +313,16 @@ fn translates(core: &CoreSnapshot) -> bool {
     core.register("satp").is_some_and(|satp| satp != 0)
 }
 
-/// Returns the stack pointer of a core if it lies in no memory, and not just behind one, or if an
-/// exception of a Cortex-M would push below that memory.
+/// Returns the stack pointer of a core that does not translate its addresses.
+fn physical_stack(core: &CoreSnapshot) -> Option<u32> {
+    let stack = core.register("sp").and_then(|value| u32::try_from(value).ok());
+    stack.filter(|_| !translates(core))
+}
+
+/// Returns the stack pointer of a core if it lies in no RAM, and not just behind one, or if an
+/// exception of a Cortex-M would push below that RAM.
 fn stack_outside(core: &CoreSnapshot, memory: &[MemoryRegion]) -> Option<u32> {
-    if translates(core) {
-        return None;
-    }
-    let stack = core.register("sp").and_then(|value| u32::try_from(value).ok())?;
+    let stack = physical_stack(core)?;
     has_no_room(stack, pushed_by(core), memory).then_some(stack)
 }
 
@@ -312,24 +331,23 @@ fn pushed_by(core: &CoreSnapshot) -> u64 {
     if matches!(core.kind, CoreKind::Riscv32) { 0 } else { FRAME }
 }
 
-/// Tells whether a stack pointer lies in no memory, and not just behind one, or whether so many bytes below it
-/// do.
+/// Tells whether a stack pointer lies in no RAM, and not just behind one, or whether so many bytes below it
+/// do. Where the profile has no RAM, nothing is known.
 fn has_no_room(stack: u32, pushed: u64, memory: &[MemoryRegion]) -> bool {
+    let ram = || memory.iter().filter(|region| region.kind == MemoryKind::Ram);
     let holds = |at: u64| {
         let inside = |region: &MemoryRegion| {
             at.checked_sub(region.start).is_some_and(|offset| offset <= region.size)
         };
-        memory.iter().any(inside)
+        ram().any(inside)
     };
     let at = u64::from(stack);
     // A core that was never started has none.
-    stack != 0 && !memory.is_empty() && !(holds(at) && holds(at.saturating_sub(pushed)))
+    stack != 0 && ram().next().is_some() && !(holds(at) && holds(at.saturating_sub(pushed)))
 }
 
 #[cfg(test)]
 mod tests {
-    use jig_model::profile::MemoryKind;
-
     use super::*;
     use crate::RegisterValue;
     use crate::debug_info::tests::emulated::{M3, address_of, fixture};
@@ -343,10 +361,15 @@ mod tests {
 
     #[test]
     fn a_stack_pointer_below_the_memory_is_told() {
-        let region =
-            |start, size| MemoryRegion { name: "ram".into(), kind: MemoryKind::Ram, start, size };
-        let memory = [region(0x2000_0000, 0x1000), region(0x1000_0000, 0x100)];
+        let region = |kind, start, size| MemoryRegion { name: "m".into(), kind, start, size };
+        let flash = region(MemoryKind::Flash, 0, 0x4_0000);
+        let memory = [
+            region(MemoryKind::Ram, 0x2000_0000, 0x1000),
+            region(MemoryKind::Ram, 0x1000_0000, 0x100),
+            flash.clone(),
+        ];
         for (sp, outside) in [
+            (0x2_0000, true),
             // No room for a frame.
             (0x2000_0000, true),
             (0x2000_0010, true),
@@ -362,6 +385,7 @@ mod tests {
             assert_eq!(found, outside.then_some(sp), "{sp:#x}");
         }
         assert_eq!(stack_outside(&core(0x1fff_fff8, None), &[]), None);
+        assert_eq!(stack_outside(&core(0x2000_0800, None), &[flash]), None);
         assert_eq!(stack_outside(&core(0x1fff_fff8, Some(1 << 31)), &memory), None);
         assert!(stack_outside(&core(0x1fff_fff8, Some(0)), &memory).is_some());
     }
@@ -393,16 +417,22 @@ mod tests {
         let loops = MaskedLoops::of_image(&elf);
         let start = u32::try_from(address_of(&elf, "queue_send")).unwrap() & !1;
         let at = (start..start + 64).step_by(2).find(|&pc| loops.hold(pc)).unwrap();
-        for (basepri, pc, told) in [(0x50, at, true), (0, at, false), (0x50, start, false)] {
+        for (mask, value, pc, told) in [
+            ("basepri", 0x50, at, true),
+            ("faultmask", 1, at, true),
+            ("primask", 1, at, false),
+            ("basepri", 0, at, false),
+            ("basepri", 0x50, start, false),
+        ] {
             let mut core = core(0x2000_0800, None);
             let register = |name: &str, value: u32| RegisterValue {
                 name: name.into(),
                 value: value.into(),
                 bits: 32,
             };
-            core.registers.extend([register("pc", pc), register("basepri", basepri)]);
+            core.registers.extend([register("pc", pc), register(mask, value)]);
             let found = HaltedCore::in_masked_loop(&core, &loops);
-            assert_eq!(found, told.then_some(HaltedCore::InMaskedLoop(at)), "{basepri} {pc:#x}");
+            assert_eq!(found, told.then_some(HaltedCore::InMaskedLoop(at)), "{mask} {pc:#x}");
         }
     }
 

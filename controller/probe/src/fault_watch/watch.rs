@@ -23,7 +23,7 @@ use tokio::sync::oneshot;
 
 use super::capture::{CortexM, capture_riscv};
 use super::fault_loop::{FaultShape, FaultStand, Registers, WATCHED};
-use super::fault_stand::{AwaitedReturn, WatchPoints, standing_in_fault};
+use super::fault_stand::{AwaitedReturn, FaultFrame, WatchPoints, standing_in_fault};
 use super::halted_core::{HaltedCore, StoppedCore};
 use super::registers::{CurrentRegisters, ImageRanges, at_end, sighting, suspicion};
 use super::stopped_core::{halt_story, story_of, trap_story};
@@ -307,7 +307,8 @@ impl LaunchedCore {
             Some(frame) => core.stacked(channels, profile, frame)?,
             None => None,
         };
-        let fault = frame.zip(stacked).map(|(frame, (at, below))| (at, frame, below));
+        let of_frame = |(address, (at, below))| FaultFrame { address, at, below };
+        let fault = frame.zip(stacked).map(of_frame);
         Ok(Some(AwaitedReturn { fault }))
     }
 }

@@ -208,13 +208,18 @@ impl Trap {
         self.cause == 0 && self.value.is_multiple_of(4)
     }
 
+    /// Tells whether the instruction could not be fetched.
+    pub(crate) fn is_of_fetch(&self) -> bool {
+        matches!(self.cause, 1 | 12)
+    }
+
     /// Says in a few words what happened.
     pub(crate) fn what(&self) -> String {
         let Self { at, value, .. } = *self;
         match self.cause {
             0 if self.is_cleared() => "fault whose cause the handler has cleared".to_owned(),
             0 => format!("jump to {value:#010x}, which is not aligned"),
-            1 | 12 => nowhere(at),
+            _ if self.is_of_fetch() => nowhere(at),
             2 => "illegal instruction".to_owned(),
             3 => "breakpoint without a debugger".to_owned(),
             4 => format!("unaligned access reading {value:#010x}"),

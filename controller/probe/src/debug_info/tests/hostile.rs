@@ -23,7 +23,7 @@ static CORES: LazyLock<Vec<(Vec<u8>, CoreSnapshot)>> = LazyLock::new(|| {
 
 type Changes = Vec<(prop::sample::Index, u8)>;
 
-fn change(bytes: &mut [u8], changes: &Changes) {
+pub(super) fn change(bytes: &mut [u8], changes: &Changes) {
     for (index, value) in changes {
         let at = index.index(bytes.len());
         bytes[at] = *value;
@@ -39,7 +39,7 @@ fn look(elf: &[u8], snapshot: &CoreSnapshot) {
     }
 }
 
-fn changes() -> impl Strategy<Value = Changes> {
+pub(super) fn changes() -> impl Strategy<Value = Changes> {
     let value = prop_oneof![any::<u8>(), Just(0), Just(0xff), Just(0x80)];
     prop::collection::vec((any::<prop::sample::Index>(), value), 1..60)
 }
@@ -111,7 +111,7 @@ proptest! {
     }
 }
 
-fn section(elf: &[u8], name: &str) -> std::ops::Range<usize> {
+pub(super) fn section(elf: &[u8], name: &str) -> std::ops::Range<usize> {
     use object::{Object as _, ObjectSection as _};
     let file = object::File::parse(elf).unwrap();
     let (start, len) = file.section_by_name(name).unwrap().file_range().unwrap();

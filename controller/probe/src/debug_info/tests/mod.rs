@@ -4,3 +4,4 @@ pub(crate) mod emulated;
 mod fixtures;
 mod hostile;
 mod nested;
+mod variable_parts;
