@@ -2,9 +2,9 @@
 //!
 //! # Design
 //! The assertion that most users of FreeRTOS have prints nothing: it raises `BASEPRI`, so that only the
-//! most urgent interrupts are taken, and branches to itself; others wait for an interrupt in their loop. The
-//! compiler puts it into each function that asserts, so no name tells it; the instructions do. Others set
-//! `FAULTMASK`, which masks all but NMI. A program without an operating system has hardly a use for the two,
+//! most urgent interrupts are taken, and branches to itself; others wait for an interrupt in their loop, or for
+//! a variable that a debugger is to set. The compiler puts it into each function that asserts, so no name tells
+//! it; the instructions do. Others set `FAULTMASK`, which masks all but NMI. A program without an operating system has hardly a use for the two,
 //! and one whose image never sets them has no such loop. They are set by blocks of code that end soon, so a
 //! program that stays there does not go on as it was meant to.
 //!
@@ -32,8 +32,8 @@ const ENDS: [&str; 15] = [
 /// The loops of an image that sets `BASEPRI` or `FAULTMASK`.
 #[derive(Debug, Default)]
 pub(crate) struct MaskedLoops {
-    /// Addresses of their instructions, in order.
-    loops: Vec<u64>,
+    /// Their instructions, by where they begin; of loops within each other, the inner ones last.
+    loops: Vec<Range<u64>>,
     /// Functions in which healthy programs wait.
     ends: Vec<Range<u64>>,
 }
@@ -60,7 +60,8 @@ impl MaskedLoops {
                 bytes.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect();
             sets_mask |= code.windows(2).any(sets_mask_by);
             let address = |at: usize| section.address().saturating_add(2 * at as u64);
-            loops.extend((0..code.len()).flat_map(|at| loop_before(&code, at)).map(address));
+            let found = (0..code.len()).filter_map(|at| loop_before(&code, at));
+            loops.extend(found.map(|found| address(found.start)..address(found.end)));
         }
         if !sets_mask {
             return Self::default();
@@ -73,38 +74,76 @@ impl MaskedLoops {
             let start = symbol.address() & !1;
             start..start.saturating_add(symbol.size())
         };
-        loops.sort_unstable();
-        loops.dedup();
+        loops.sort_unstable_by_key(|found| (found.start, found.end));
         Self { loops, ends: file.symbols().filter(is_end).map(range).collect() }
     }
 
-    /// Tells whether a program counter is that of a loop in which no healthy program waits.
-    pub(crate) fn hold(&self, pc: u32) -> bool {
+    /// Returns the address of the outermost loop in which no healthy program waits, if a program counter lies
+    /// in one.
+    pub(crate) fn of_pc(&self, pc: u32) -> Option<u32> {
         let pc = u64::from(pc);
-        self.loops.binary_search(&pc).is_ok() && !self.ends.iter().any(|end| end.contains(&pc))
+        let after = self.loops.partition_point(|found| found.start <= pc);
+        let near = self.loops[..after].iter().rev();
+        // The longest that may hold it begins so far in front of it.
+        let near = near.take_while(|found| pc - found.start <= 2 * LONGEST as u64);
+        let outermost = near.filter(|found| found.contains(&pc)).last()?;
+        let is_end = self.ends.iter().any(|end| end.contains(&pc));
+        u32::try_from(outermost.start).ok().filter(|_| !is_end)
     }
 }
 
-/// Returns the halfwords of the loop that a branch closes, itself included; none where it closes no loop that
-/// does nothing.
-fn loop_before(code: &[u16], branch: usize) -> Range<usize> {
-    // `b` to an address shortly before: the distance is counted from two halfwords behind.
-    let back = usize::from(0x800 - (code[branch] & 0x7ff)).checked_sub(2);
-    let back = back.filter(|&back| code[branch] >> 11 == 0b11100 && back < LONGEST);
-    match back.and_then(|back| branch.checked_sub(back)) {
-        Some(start) if does_nothing(&code[start..branch]) => start..branch + 1,
-        _ => 0..0,
-    }
+/// Returns the halfwords of the loop that a branch closes, itself included; nothing where it closes no loop that
+/// does nothing but wait.
+fn loop_before(code: &[u16], branch: usize) -> Option<Range<usize>> {
+    // The distance is counted from two halfwords behind.
+    let distance = match code[branch] {
+        always if always >> 11 == 0b11100 => 0x800 - (always & 0x7ff),
+        on if is_condition(on) => 0x100 - (on & 0xff),
+        _ => return None,
+    };
+    let back = usize::from(distance).checked_sub(2).filter(|&back| back < LONGEST)?;
+    let start = branch.checked_sub(back)?;
+    waits(&code[start..branch]).then_some(start..branch + 1)
 }
 
-/// Tells whether code consists of hints, such as `nop` and `wfi`, and barriers.
-fn does_nothing(code: &[u16]) -> bool {
+/// Tells whether code consists of hints, such as `nop` and `wfi`, of barriers, and of what waits for a variable:
+/// loads, comparisons, and branches on a condition.
+fn waits(code: &[u16]) -> bool {
     match code {
         [] => true,
         [0xf3bf, barrier, rest @ ..] if matches!(barrier & 0xfff0, 0x8f40 | 0x8f50 | 0x8f60) => {
-            does_nothing(rest)
+            waits(rest)
         }
-        [hint, rest @ ..] => hint & 0xff0f == 0xbf00 && does_nothing(rest),
+        [narrow, rest @ ..] => {
+            let kinds = [is_hint, is_look, is_condition, is_zero_test];
+            kinds.iter().any(|is_kind| is_kind(*narrow)) && waits(rest)
+        }
+    }
+}
+
+fn is_hint(code: u16) -> bool {
+    code & 0xff0f == 0xbf00
+}
+
+/// Tells whether a narrow instruction is a branch on a condition. The last two are those of other instructions.
+fn is_condition(code: u16) -> bool {
+    code >> 12 == 0b1101 && code >> 8 & 0xf < 0xe
+}
+
+/// `cbz` or `cbnz`, which branch forward only.
+fn is_zero_test(code: u16) -> bool {
+    code & 0xf500 == 0xb100
+}
+
+/// Tells whether a narrow instruction loads a value from memory, or extends or compares values.
+fn is_look(code: u16) -> bool {
+    match code >> 11 {
+        // `ldr` of a literal, `ldr`, `ldrb`, `ldrh`, `ldr` from the stack
+        0b01001 | 0b01101 | 0b01111 | 0b10001 | 0b10011 => true,
+        // `cmp` with a constant
+        0b00101 => true,
+        // `tst`, `cmp`, and what extends a value to a word
+        _ => matches!(code & 0xffc0, 0x4200 | 0x4280) || code >> 8 == 0xb2,
     }
 }
 
@@ -128,28 +167,49 @@ mod tests {
         let loops = MaskedLoops::of_image(&elf);
         let held = |name: &str| {
             let at = u32::try_from(address_of(&elf, name)).unwrap() & !1;
-            (at..at + 64).step_by(2).any(|pc| loops.hold(pc))
+            (at..at + 64).step_by(2).any(|pc| loops.of_pc(pc).is_some())
         };
         assert!(held("queue_send"));
         assert!(!held("exit_masked"));
-        assert!(!MaskedLoops::of_image(b"no ELF file").hold(0));
+        assert_eq!(MaskedLoops::of_image(b"no ELF file").of_pc(0), None);
     }
 
     #[test]
-    fn a_loop_that_does_nothing_is_found() {
+    fn a_loop_that_waits_is_found() {
         const BRANCH: u16 = 0xe7fe;
         for (code, found) in [
-            (&[0, BRANCH][..], 1..2),
+            (&[0, BRANCH][..], Some(1..2)),
             // `1: wfi; b 1b`, `1: dsb; wfi; nop; b 1b`
-            (&[0xbf30, 0xe7fd], 0..2),
-            (&[0xf3bf, 0x8f4f, 0xbf30, 0xbf00, 0xe7fa], 0..5),
-            // A load, an `it`, a branch to somewhere in front, and one forward.
-            (&[0x681b, 0xe7fd], 0..0),
-            (&[0xbf08, 0xe7fd], 0..0),
-            (&[0xe7fd], 0..0),
-            (&[0xbf30, 0xe000], 0..0),
+            (&[0xbf30, 0xe7fd], Some(0..2)),
+            (&[0xf3bf, 0x8f4f, 0xbf30, 0xbf00, 0xe7fa], Some(0..5)),
+            // `1: ldr r3, [r7, #4]; cmp r3, #0; beq 1b`, and one that never ends
+            (&[0x687b, 0x2b00, 0xd0fc], Some(0..3)),
+            (&[0x681b, 0xe7fd], Some(0..2)),
+            // `1: ldr r3, [sp, #4]; cmp r3, #0; bne 2f; nop; b 1b`, `1: ldr r3, [r2]; cbnz r3, 2f; b 1b`
+            (&[0x9b01, 0x2b00, 0xd1f6, 0xbf00, 0xe7fa], Some(0..5)),
+            (&[0x6813, 0xb90b, 0xe7fc], Some(0..3)),
+            // A store, an addition, an `it`, a branch to somewhere in front, and two forward.
+            (&[0x601a, 0xe7fd], None),
+            (&[0x3301, 0x2b0a, 0xd1fc], None),
+            (&[0xbf08, 0xe7fd], None),
+            (&[0xe7fd], None),
+            (&[0xbf30, 0xe000], None),
+            (&[0xbf30, 0xd000], None),
+            // `svc`, undefined
+            (&[0xbf30, 0xdffd], None),
+            (&[0xbf30, 0xdefd], None),
         ] {
             assert_eq!(loop_before(code, code.len() - 1), found, "{code:x?}");
+        }
+    }
+
+    #[test]
+    fn the_outermost_loop_is_told() {
+        let loops =
+            MaskedLoops { loops: vec![0x100..0x108, 0x100..0x10c, 0x104..0x108], ends: vec![] };
+        for (pc, told) in [(0xfe, None), (0x100, Some(0x100)), (0x106, Some(0x100)), (0x10c, None)]
+        {
+            assert_eq!(loops.of_pc(pc), told, "{pc:#x}");
         }
     }
 

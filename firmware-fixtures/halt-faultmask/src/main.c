@@ -1,11 +1,13 @@
 #include <board.h>
 
+/* Masks all interrupts but NMI, and waits for a debugger that lets the program go on. */
 #define ASSERT(condition)                           \
     do {                                            \
         if (!(condition)) {                         \
+            volatile uint32_t leave = 0;            \
             __asm volatile("cpsid f" ::: "memory"); \
-            for (;;)                                \
-                ;                                   \
+            while (!leave)                          \
+                __asm volatile("nop");              \
         }                                           \
     } while (0)
 

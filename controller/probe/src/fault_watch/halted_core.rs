@@ -71,7 +71,7 @@ pub(super) enum HaltedCore {
     InData(u32),
     /// With a program counter in code that was overwritten.
     InOverwritten(u32),
-    /// In an endless loop with interrupts masked.
+    /// In a loop, which begins at the address, with interrupts masked.
     InMaskedLoop(u32),
 }
 
@@ -171,7 +171,7 @@ impl HaltedCore {
     pub(super) fn in_masked_loop(core: &CoreSnapshot, loops: &MaskedLoops) -> Option<Self> {
         let is_set = |name: &str| core.register(name).is_some_and(|value| value != 0);
         let masked = is_set("basepri") || is_set("faultmask");
-        pc_of(core).filter(|&pc| masked && loops.hold(pc)).map(Self::InMaskedLoop)
+        pc_of(core).filter(|_| masked).and_then(|pc| loops.of_pc(pc)).map(Self::InMaskedLoop)
     }
 
     /// Tells of a thread whose stack has grown out of its variable.
@@ -264,7 +264,7 @@ impl HaltedCore {
                 "the code at {at:#010x} is not that of the image any more: it was overwritten"
             ),
             Self::InMaskedLoop(at) => format!(
-                "it stays in an endless loop at {at:#010x} with interrupts masked by BASEPRI or \
+                "it stays in a loop at {at:#010x} with interrupts masked by BASEPRI or \
                  FAULTMASK, as an assertion that prints nothing does"
             ),
             Self::CodeOutside(at) => format!(
@@ -416,7 +416,7 @@ mod tests {
         let elf = std::fs::read(fixture(M3, "halt-masked")).unwrap();
         let loops = MaskedLoops::of_image(&elf);
         let start = u32::try_from(address_of(&elf, "queue_send")).unwrap() & !1;
-        let at = (start..start + 64).step_by(2).find(|&pc| loops.hold(pc)).unwrap();
+        let at = (start..start + 64).step_by(2).find(|&pc| loops.of_pc(pc).is_some()).unwrap();
         for (mask, value, pc, told) in [
             ("basepri", 0x50, at, true),
             ("faultmask", 1, at, true),

@@ -77,7 +77,7 @@ impl CurrentRegisters {
     }
 
     /// Tells whether the core may stand in a fatal function, or in what one has called, in a trap handler
-    /// that an interrupt has entered, or in an endless loop, executes no code of its image, or has its stack
+    /// that an interrupt has entered, or in a loop that waits, executes no code of its image, or has its stack
     /// in a variable. Takes what was read last.
     pub(super) async fn may_have_halted(
         &mut self,
@@ -99,7 +99,7 @@ impl CurrentRegisters {
             return Ok(true);
         }
         let register = |name| core.register(name).and_then(|value| u32::try_from(value).ok());
-        if register("pc").is_some_and(|pc| image.masked_loops.hold(pc)) {
+        if register("pc").is_some_and(|pc| image.masked_loops.of_pc(pc).is_some()) {
             return Ok(true);
         }
         if register("sp").is_some_and(|stack| image.variables.hold_stack(stack)) {
