@@ -13,8 +13,11 @@
 //! *Code that was copied* is code. A program may run from RAM what its image has in flash: a few instructions
 //! around the program counter, which an executable section has too, tell.
 //!
+//! *Constants between the code of a function* are data, too: assemblers mark them by symbols with the name
+//! `$d`. So is what lies within an instruction: the core executes the second half of it as another one.
+//!
 //! In other memory a boot loader, a second image or a ROM may be. It has no code where the bytes around the
-//! program counter are all alike, as those of memory that was never written are. A core that executes
+//! program counter repeat, as those of memory that was never written are. A core that executes
 //! zeros goes on to where something ends it.
 
 use std::ops::Range;
@@ -22,8 +25,8 @@ use std::ops::Range;
 use jig_model::profile::{MemoryKind, MemoryRegion};
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _, SectionFlags, SymbolKind};
 
-use crate::MemoryRange;
 use crate::ranges::merged;
+use crate::{MemoryRange, thumb};
 
 /// How many bytes around the program counter tell copied code: some five instructions. Fewer are found
 /// in the code of each program.
@@ -39,6 +42,8 @@ pub(crate) enum NoCode {
     Data,
     /// Code of the image that was overwritten.
     Overwritten,
+    /// The second half of an instruction.
+    WithinInstruction,
 }
 
 /// Where an image has code and data. Without functions, nothing is known.
@@ -46,6 +51,12 @@ pub(crate) enum NoCode {
 pub(crate) struct CodeMap {
     /// Functions.
     functions: Vec<Range<u64>>,
+    /// Where each of them begins, and each piece of code behind constants, in order.
+    code_starts: Vec<u64>,
+    /// Constants between code.
+    pools: Vec<Range<u64>>,
+    /// How long an instruction is; nothing where that is not known.
+    length: Option<fn(u16) -> u64>,
     /// Objects, where there are functions beside them.
     objects: Vec<Range<u64>>,
     /// Sections that are executed.
@@ -84,6 +95,18 @@ impl CodeMap {
         if map.functions.is_empty() {
             return Self::default();
         }
+        let marks = Marks::of(file);
+        let functions = file.symbols().filter(|symbol| symbol.kind() == SymbolKind::Text);
+        map.code_starts = functions.map(|symbol| symbol.address() & thumb).collect();
+        map.code_starts.extend(marks.0.iter().filter(|(_, data)| !data).map(|&(at, _)| at));
+        map.code_starts.sort_unstable();
+        map.length = match file.architecture() {
+            // Without the marks, constants are taken for instructions.
+            object::Architecture::Arm if marks.0.is_empty() => None,
+            object::Architecture::Arm => Some(thumb_length),
+            object::Architecture::Riscv32 => Some(riscv_length),
+            _ => None,
+        };
         for section in file.sections() {
             let SectionFlags::Elf { sh_flags, .. } = section.flags() else { continue };
             let has = |flag| sh_flags & flag == flag;
@@ -97,6 +120,7 @@ impl CodeMap {
                 let bytes = section.data().unwrap_or_default();
                 let Some(left) = budget.checked_sub(bytes.len()) else { continue };
                 budget = left;
+                map.pools.extend(marks.data_in(start..end));
                 map.executable.push(MemoryRange { start, bytes: bytes.to_vec() });
             } else {
                 map.data.push(start..end);
@@ -115,6 +139,9 @@ impl CodeMap {
         let Some(region) = memory.iter().find(|region| region.contains(at)) else {
             return PlaceKind::Code;
         };
+        if hold(&self.pools) {
+            return PlaceKind::Pool;
+        }
         if self.functions.is_empty() || hold(&self.functions) {
             return PlaceKind::Code;
         }
@@ -171,20 +198,47 @@ impl CodeMap {
         if self.is_data(pc, memory, around) {
             return Some(NoCode::Data);
         }
-        self.was_overwritten(pc, now).then_some(NoCode::Overwritten)
+        if self.was_overwritten(pc, now) {
+            return Some(NoCode::Overwritten);
+        }
+        self.is_within_instruction(pc).then_some(NoCode::WithinInstruction)
+    }
+
+    /// Tells whether a program counter lies within an instruction of a function, by those in front of it.
+    fn is_within_instruction(&self, pc: u32) -> bool {
+        let pc = u64::from(pc);
+        let Some(length) = self.length.filter(|_| self.functions.iter().any(|f| f.contains(&pc)))
+        else {
+            return false;
+        };
+        let before = self.code_starts.partition_point(|&start| start <= pc);
+        let Some(&start) = before.checked_sub(1).and_then(|last| self.code_starts.get(last)) else {
+            return false;
+        };
+        let holds = |range: &&MemoryRange| range.start <= start && pc < range.end();
+        let mut overlays = self.executable.iter().filter(holds);
+        let (Some(code), None) = (overlays.next(), overlays.next()) else { return false };
+        let mut at = start;
+        while at < pc {
+            let offset = (at - code.start) as usize;
+            let Some(&[low, high]) = code.bytes.get(offset..offset + 2) else { return false };
+            at += length(u16::from_le_bytes([low, high]));
+        }
+        at > pc
     }
 
     /// Tells whether a program counter may lie in what is no code.
     pub(crate) fn may_be_data(&self, pc: u32, memory: &[MemoryRegion]) -> bool {
-        self.kind(u64::from(pc), memory) != PlaceKind::Code
+        self.kind(u64::from(pc), memory) != PlaceKind::Code || self.is_within_instruction(pc)
     }
 
     /// Tells whether a program counter lies in what is no code, by the bytes `around` it.
     fn is_data(&self, pc: u32, memory: &[MemoryRegion], around: &MemoryRange) -> bool {
         match self.kind(u64::from(pc), memory) {
             PlaceKind::Code => false,
+            PlaceKind::Pool => true,
             PlaceKind::Data => !self.was_copied(pc, around),
-            PlaceKind::NotInImage => around.bytes.len() > COPIED && is_uniform(&around.bytes),
+            PlaceKind::NotInImage => around.bytes.len() > COPIED && repeats(&around.bytes),
         }
     }
 
@@ -196,14 +250,57 @@ impl CodeMap {
             let holds = |range: &MemoryRange| {
                 range.bytes.windows(COPIED).step_by(2).any(|code| code == piece)
             };
-            !is_uniform(piece) && self.executable.iter().any(holds)
+            !repeats(piece) && self.executable.iter().any(holds)
         })
     }
 }
 
-/// Tells whether bytes are alike, as those of memory that was never written are.
-fn is_uniform(bytes: &[u8]) -> bool {
-    bytes.iter().all(|byte| *byte == bytes[0])
+/// Tells whether bytes are one word again and again, as those of memory that was never written are.
+fn repeats(bytes: &[u8]) -> bool {
+    bytes.iter().zip(bytes.iter().skip(4)).all(|(byte, next)| byte == next)
+}
+
+fn thumb_length(first: u16) -> u64 {
+    if thumb::is_wide(first) { 4 } else { 2 }
+}
+
+fn riscv_length(first: u16) -> u64 {
+    if first & 3 == 3 { 4 } else { 2 }
+}
+
+/// Where code and constants begin in sections that have both, in order: each with whether it is a constant.
+///
+/// Source: ELF for the Arm Architecture, "Mapping symbols"; RISC-V ELF psABI, "Mapping Symbol".
+struct Marks(Vec<(u64, bool)>);
+
+impl Marks {
+    fn of(file: &object::File<'_>) -> Self {
+        let mark = |symbol: object::Symbol<'_, '_>| {
+            let name = symbol.name().ok()?.strip_prefix('$')?;
+            let is_data = match name.as_bytes() {
+                [b'd'] | [b'd', b'.', ..] => true,
+                [b't' | b'x' | b'a', ..] => false,
+                _ => return None,
+            };
+            Some((symbol.address(), is_data))
+        };
+        let mut marks: Vec<(u64, bool)> = file.symbols().filter_map(mark).collect();
+        // Of several at an address, those of empty pieces come first; which they are is not known.
+        marks.sort_unstable_by_key(|&(at, is_data)| (at, !is_data));
+        Self(marks)
+    }
+
+    /// Lists the constants of a section.
+    fn data_in(&self, section: Range<u64>) -> impl Iterator<Item = Range<u64>> {
+        let first = self.0.partition_point(|&(at, _)| at < section.start);
+        let marks = self.0[first..].iter().take_while(move |&&(at, _)| at < section.end);
+        let ends = self.0[first..].iter().skip(1).map(|&(at, _)| at);
+        let ends = ends.chain(std::iter::repeat(section.end));
+        marks
+            .zip(ends)
+            .filter(|((_, is_data), _)| *is_data)
+            .map(move |(&(start, _), end)| start..end.min(section.end))
+    }
 }
 
 /// What an image has at an address.
@@ -213,6 +310,8 @@ enum PlaceKind {
     Code,
     /// A variable or a constant, or the RAM behind variables.
     Data,
+    /// A constant between code.
+    Pool,
     /// Nothing: other images and boot loaders may be there.
     NotInImage,
 }
@@ -232,7 +331,7 @@ pub(crate) fn around(pc: u32, memory: &[MemoryRegion]) -> Option<Range<u32>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::debug_info::tests::emulated::{RISCV, address_of, fixture};
+    use crate::debug_info::tests::emulated::{M3, RISCV, address_of, fixture};
 
     const RAM: u64 = 0x8000_0000;
 
@@ -299,6 +398,45 @@ mod tests {
         assert!(is_data([0x6f, 0, 0, 0].repeat(3), 0));
         assert!(is_data(vec![0; 64], 16));
         assert!(is_data(Vec::new(), 0));
+    }
+
+    #[test]
+    fn constants_between_code_and_halves_of_instructions_are_no_code() {
+        let memory =
+            [MemoryRegion { name: "code".into(), kind: MemoryKind::Ram, start: 0, size: 1 << 22 }];
+        for (name, at, expected) in [
+            ("halt-in-constant", ("table", 0), Some(NoCode::Data)),
+            ("halt-in-constant", ("table", 6), Some(NoCode::Data)),
+            ("halt-within-instruction", ("read_wide", 0), None),
+            ("halt-within-instruction", ("read_wide", 2), Some(NoCode::WithinInstruction)),
+            ("halt-within-instruction", ("fixture_main", 0), None),
+        ] {
+            let elf = std::fs::read(fixture(M3, name)).unwrap();
+            let map = CodeMap::of_image(&elf);
+            let pc = (symbol(&elf, at.0) & !1) + at.1;
+            let range = map.executable.iter().find(|range| range.end() > pc.into()).unwrap();
+            let offset = (u64::from(pc) - range.start) as usize;
+            let bytes = range.bytes[offset..][..16].to_vec();
+            let around = MemoryRange { start: pc.into(), bytes };
+            assert_eq!(map.no_code(pc, &memory, &around), expected, "{at:?}");
+            assert_eq!(map.may_be_data(pc, &memory), expected.is_some(), "{at:?}");
+        }
+    }
+
+    #[test]
+    fn code_of_each_function_consists_of_whole_instructions() {
+        for (machine, name) in [(M3, "unity-pass"), (RISCV, "unity-pass")] {
+            let elf = std::fs::read(fixture(machine, name)).unwrap();
+            let map = CodeMap::of_image(&elf);
+            for function in &map.functions {
+                let start = function.start as u32;
+                assert!(!map.is_within_instruction(start), "{start:#x}");
+                // One of four bytes has a second half.
+                let within = (start..function.end as u32).step_by(2);
+                let within = within.filter(|&pc| map.is_within_instruction(pc)).count();
+                assert!(within < function.clone().count() / 2, "{start:#x}");
+            }
+        }
     }
 
     #[test]

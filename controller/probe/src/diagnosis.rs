@@ -21,6 +21,8 @@ pub(crate) fn fault_at(
     by_status(&site, status).or_else(|| match status.cfsr {
         // A core that has status registers, and none of them is set: nothing faulted.
         Some(0) if status.hfsr.is_none_or(|hfsr| hfsr == 0) => None,
+        // An escalated call has no status of its own.
+        Some(0) => site.forbidden_call().or_else(|| site.by_instruction()),
         _ => site.by_instruction(),
     })
 }
@@ -152,17 +154,17 @@ impl<'a> Site<'a> {
                 Some(format!("supervisor call {number} where none is allowed"))
             }
             Instruction::Divide => Some("division".to_owned()),
-            // Where a call has escalated, some cores go on behind it.
-            Instruction::JumpTo(_) | Instruction::Other
-                if self.before.is_some_and(|code| code >> 8 == SUPERVISOR_CALL) =>
-            {
-                let number = self.before.unwrap_or_default() & 0xff;
-                Some(format!("supervisor call {number} where none is allowed"))
-            }
             Instruction::JumpTo(_) | Instruction::Other => {
-                Some(format!("fault at instruction{}", self.opcode()))
+                let fault = || format!("fault at instruction{}", self.opcode());
+                Some(self.forbidden_call().unwrap_or_else(fault))
             }
         }
+    }
+
+    /// Tells of a supervisor call that has escalated, where the core goes on behind it.
+    fn forbidden_call(&self) -> Option<String> {
+        let code = self.before.filter(|code| code >> 8 == SUPERVISOR_CALL)?;
+        Some(format!("supervisor call {} where none is allowed", code & 0xff))
     }
 
     /// Tells of the narrow instructions, all that the smallest cores have, whether one

@@ -6,6 +6,10 @@
 use crate::debug_info::exception_name;
 use crate::{CoreKind, CoreSnapshot};
 
+/// The interrupts that are active, one bit each.
+const IABR: u64 = 0xe000_e300;
+const IABR_WORDS: u32 = 16;
+
 const ICSR: u64 = 0xe000_ed04;
 const SHCSR: u64 = 0xe000_ed24;
 const CFSR: u64 = 0xe000_ed28;
@@ -66,6 +70,19 @@ mod shcsr {
         [(1, 4), (1 << 1, 5), (1 << 2, 3), (1 << 3, 6), (1 << 4, 7)];
     /// Handlers of SVCall, DebugMonitor, PendSV and SysTick that are active.
     pub(super) const OTHERS: u32 = 1 << 7 | 1 << 8 | 1 << 10 | 1 << 11;
+    /// Handlers of any kind that are active, and their exception numbers.
+    pub(super) const ACTIVE: [(u32, u32); 10] = [
+        (1, 4),
+        (1 << 1, 5),
+        (1 << 2, 3),
+        (1 << 3, 6),
+        (1 << 4, 7),
+        (1 << 5, 2),
+        (1 << 7, 11),
+        (1 << 8, 12),
+        (1 << 10, 14),
+        (1 << 11, 15),
+    ];
 }
 
 const CFSR_WORDS: [(u32, &str); 18] = [
@@ -136,6 +153,8 @@ pub(crate) struct FaultStatus {
     dfsr: Option<u32>,
     shcsr: Option<u32>,
     icsr: Option<u32>,
+    /// The first interrupt that is active.
+    active_irq: Option<u32>,
 }
 
 impl FaultStatus {
@@ -159,6 +178,10 @@ impl FaultStatus {
                 dfsr: word(DFSR),
                 shcsr: word(SHCSR),
                 icsr: word(ICSR),
+                active_irq: (0..IABR_WORDS).find_map(|index| {
+                    let active = word(IABR + 4 * u64::from(index)).filter(|&active| active != 0)?;
+                    Some(32 * index + active.trailing_zeros())
+                }),
             },
         }
     }
@@ -203,6 +226,14 @@ impl FaultStatus {
         told.map(|&(_, number)| number)
             .or_else(|| (running == NMI && nested && !others).then_some(HARD_FAULT))
             .filter(|&number| number != running)
+    }
+
+    /// Returns the number of an exception that the core holds active. In a thread, none is.
+    ///
+    /// Source: ARMv7-M manual B3.2.13 (SHCSR), ARMv8-M D1.2.240; `NVIC_IABR` B3.4.6.
+    pub(crate) fn active(&self) -> Option<u32> {
+        let told = shcsr::ACTIVE.iter().find(|(bit, _)| self.shcsr.unwrap_or(0) & bit != 0);
+        told.map(|&(_, number)| number).or(self.active_irq.map(|irq| 16 + irq))
     }
 
     /// Returns the address of a data access that the bus refused, if the core kept it.
@@ -319,6 +350,25 @@ mod tests {
         }
         let none = FaultStatus::read(&snapshot(CoreKind::Armv6m, &[(SHCSR, 8)]));
         assert_eq!(none.active_fault(15, false), None);
+    }
+
+    #[test]
+    fn an_active_exception_is_told() {
+        for (shcsr, irqs, active) in [
+            (0, [0, 0], None),
+            // Enabled, and pending.
+            (0x7 << 16 | 1 << 12, [0, 0], None),
+            (1 << 10, [0, 0], Some(14)),
+            (1 << 3, [1, 0], Some(6)),
+            (0, [1 << 5, 1], Some(21)),
+            (0, [0, 1 << 2], Some(50)),
+        ] {
+            let words = [(SHCSR, shcsr), (IABR, irqs[0]), (IABR + 4, irqs[1])];
+            let status = FaultStatus::read(&snapshot(CoreKind::Armv7m, &words));
+            assert_eq!(status.active(), active, "{shcsr:#x} {irqs:?}");
+            let none = FaultStatus::read(&snapshot(CoreKind::Armv6m, &words));
+            assert_eq!(none.active(), None);
+        }
     }
 
     #[test]

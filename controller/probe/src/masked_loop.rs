@@ -96,14 +96,19 @@ impl MaskedLoops {
 /// does nothing but wait.
 fn loop_before(code: &[u16], branch: usize) -> Option<Range<usize>> {
     // The distance is counted from two halfwords behind.
-    let distance = match code[branch] {
-        always if always >> 11 == 0b11100 => 0x800 - (always & 0x7ff),
-        on if is_condition(on) => 0x100 - (on & 0xff),
+    let (distance, len) = match code[branch..] {
+        [always, ..] if always >> 11 == 0b11100 => (0x800 - (always & 0x7ff), 1),
+        [on, ..] if is_condition(on) => (0x100 - (on & 0xff), 1),
+        // `b.w` and `b<condition>.w`, backward by less than 2 KiB
+        [0xf7ff, always, ..] if always >> 11 == 0b10111 => (0x800 - (always & 0x7ff), 2),
+        [first, on, ..] if first & 0xfc3f == 0xf43f && on >> 11 == 0b10101 => {
+            (0x800 - (on & 0x7ff), 2)
+        }
         _ => return None,
     };
     let back = usize::from(distance).checked_sub(2).filter(|&back| back < LONGEST)?;
     let start = branch.checked_sub(back)?;
-    waits(&code[start..branch]).then_some(start..branch + 1)
+    waits(&code[start..branch]).then_some(start..branch + len)
 }
 
 /// Tells whether code consists of hints, such as `nop` and `wfi`, of barriers, and of what waits for a variable:
@@ -114,6 +119,8 @@ fn waits(code: &[u16]) -> bool {
         [0xf3bf, barrier, rest @ ..] if matches!(barrier & 0xfff0, 0x8f40 | 0x8f50 | 0x8f60) => {
             waits(rest)
         }
+        // `ldr.w`, `ldrb.w`, `ldrh.w`
+        [wide, _, rest @ ..] if matches!(wide >> 4, 0xf8d | 0xf89 | 0xf8b) => waits(rest),
         [narrow, rest @ ..] => {
             let kinds = [is_hint, is_look, is_condition, is_zero_test];
             kinds.iter().any(|is_kind| is_kind(*narrow)) && waits(rest)
@@ -188,6 +195,15 @@ mod tests {
             // `1: ldr r3, [sp, #4]; cmp r3, #0; bne 2f; nop; b 1b`, `1: ldr r3, [r2]; cbnz r3, 2f; b 1b`
             (&[0x9b01, 0x2b00, 0xd1f6, 0xbf00, 0xe7fa], Some(0..5)),
             (&[0x6813, 0xb90b, 0xe7fc], Some(0..3)),
+            // `b.w .`, `1: wfi; b.w 1b`, `beq .`, `beq.w .`, `1: ldr.w r3, [r2]; cmp r3, #0; beq 1b`
+            (&[0xf7ff, 0xbffe], Some(0..2)),
+            (&[0xbf30, 0xf7ff, 0xbffd], Some(0..3)),
+            (&[0xd0fe], Some(0..1)),
+            (&[0xf43f, 0xaffe], Some(0..2)),
+            (&[0xf8d2, 0x3000, 0x2b00, 0xd0fb], Some(0..4)),
+            // `bl .`, `b.w` forward
+            (&[0xf7ff, 0xfffe], None),
+            (&[0xf000, 0xb800], None),
             // A store, an addition, an `it`, a branch to somewhere in front, and two forward.
             (&[0x601a, 0xe7fd], None),
             (&[0x3301, 0x2b0a, 0xd1fc], None),
@@ -199,7 +215,9 @@ mod tests {
             (&[0xbf30, 0xdffd], None),
             (&[0xbf30, 0xdefd], None),
         ] {
-            assert_eq!(loop_before(code, code.len() - 1), found, "{code:x?}");
+            let branch =
+                code.len() - if code[code.len().saturating_sub(2)] >> 12 == 0xf { 2 } else { 1 };
+            assert_eq!(loop_before(code, branch), found, "{code:x?}");
         }
     }
 

@@ -6,6 +6,8 @@
 //! end of it: in another variable, as the stacks of threads are, or where the linker script has put the
 //! stack.
 //!
+//! A section with the name `.heap` counts as a variable.
+//!
 //! *Calls have to be known*: in front of each return address stands a call. Below the first function of a
 //! thread there is none, only what its registers hold by chance.
 //!
@@ -57,7 +59,13 @@ impl Variables {
         let range = |symbol: object::Symbol<'_, '_>| {
             symbol.address()..symbol.address().saturating_add(symbol.size())
         };
-        Self::new(file.symbols().filter(is_variable).map(range).collect())
+        // A heap has no symbol with a size.
+        let is_heap = |section: &object::Section<'_, '_>| section.name() == Ok(".heap");
+        let heap = file
+            .sections()
+            .filter(is_heap)
+            .map(|section| section.address()..section.address().saturating_add(section.size()));
+        Self::new(file.symbols().filter(is_variable).map(range).chain(heap).collect())
     }
 
     /// Sorts them, without those that lie within another one.

@@ -21,6 +21,9 @@ const SECURE_STACK: u64 = 8 << 10;
 /// The system control block: interrupt state, vector table, fault status and addresses.
 const SYSTEM_CONTROL: (u32, usize) = (0xe000_ed00, 64);
 
+/// One bit for each interrupt.
+const ACTIVE_INTERRUPTS: (u32, usize) = (0xe000_e300, 64);
+
 /// Status and address of secure faults.
 const SECURE_FAULT: (u32, usize) = (0xe000_ede4, 8);
 
@@ -150,6 +153,9 @@ impl CortexM {
             _ => ram(channels, profile, &stacks)?,
         };
         memory.extend(system_registers(channels, SYSTEM_CONTROL)?);
+        if self.kind != CoreKind::Armv6m {
+            memory.extend(system_registers(channels, ACTIVE_INTERRUPTS)?);
+        }
         if self.kind == CoreKind::Armv8m {
             memory.extend(system_registers(channels, SECURE_FAULT)?);
         }

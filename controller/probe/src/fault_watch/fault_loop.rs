@@ -33,6 +33,8 @@ pub(crate) enum FaultShape {
     Uncleared,
     /// Nothing was printed since the fault, and its handler has returned elsewhere.
     LeftElsewhere,
+    /// Nothing was printed since the fault, and its handler, where the core was not stopped, has returned.
+    LeftUnseen,
 }
 
 /// A core that is in a fault for good.

@@ -18,9 +18,9 @@
 //!    those that were entered, so a table that was moved hides none.
 //!
 //! A fault whose handler has returned, and which nothing was printed after, is told as one that may not be
-//! over in two cases: the status registers still show it (Armv6-M has none), or its handler has not
-//! returned to the instruction or behind it, as far as it was caught. The handler may have left it to an
-//! endless loop.
+//! over in three cases: the status registers still show it (Armv6-M has none), its handler has not
+//! returned to the instruction or behind it, as far as it was caught, or its handler is none of the first
+//! table of vectors. The handler may have left it to an endless loop.
 
 use jig_drivers::qemu::debug::{ChannelError, DebugChannels, Packets, Stop};
 use jig_drivers::qemu::{ExceptionLog, Exceptions};
@@ -38,10 +38,13 @@ use crate::{CoreKind, CoreSnapshot, Symbols};
 /// Breakpoints that a watch has set on a machine, and what it has seen at them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct WatchPoints {
-    /// First addresses of the handlers of faults.
+    /// First addresses of the handlers of faults, as long as the machine is stopped there.
     pub(super) handlers: Vec<u32>,
-    /// The last fault that was caught, until its handler returns to the instruction or behind it.
-    pub(super) awaited: Option<AwaitedReturn>,
+    /// The same from the beginning.
+    begun_with: Vec<u32>,
+    /// The last fault that was caught, until its handler returns to the instruction or behind it, and below
+    /// it those in whose handlers it was taken.
+    awaited: Vec<AwaitedReturn>,
     /// The address of the last instruction that has faulted and that was returned to or stepped over, and
     /// where its handler returned to.
     returned: Option<(u32, u32)>,
@@ -53,6 +56,9 @@ pub(super) struct WatchPoints {
 
 /// How many times a boot is stopped in all: a handler may be that of interrupts, too.
 const MOST_WATCH_STOPS: u32 = 48;
+
+/// How many faults are awaited at a time. A core takes three within each other before it locks up.
+const MOST_AWAITED: usize = 3;
 
 /// A fault whose handler has not returned to it.
 #[derive(Debug, Clone, Copy)]
@@ -95,13 +101,23 @@ impl AwaitedReturn {
 impl WatchPoints {
     /// Begins with those of handlers.
     pub(super) fn new(handlers: Vec<u32>) -> Self {
-        Self { handlers, ..Self::default() }
+        Self { begun_with: handlers.clone(), handlers, ..Self::default() }
+    }
+
+    /// Takes in that a handler was entered, of the given fault or of what is none.
+    pub(super) fn await_return(&mut self, of: Option<AwaitedReturn>) {
+        let is_nested = |fault: FaultFrame| is_fault(fault.below);
+        if !of.and_then(|of| of.fault).is_some_and(is_nested) || self.awaited.len() >= MOST_AWAITED
+        {
+            self.awaited.clear();
+        }
+        self.awaited.extend(of);
     }
 
     /// Lists the addresses of the breakpoints.
     pub(super) fn all(&self) -> impl Iterator<Item = u32> {
         let is_full = self.is_full();
-        let awaited = self.awaited.iter().filter(move |_| !is_full);
+        let awaited = self.awaited.last().into_iter().filter(move |_| !is_full);
         let handlers = self.handlers.iter().copied();
         handlers.chain(awaited.flat_map(AwaitedReturn::places))
     }
@@ -112,21 +128,30 @@ impl WatchPoints {
     }
 
     /// Takes in where the core stands. If the handler of the last fault has returned, lists the breakpoints
-    /// that are not those of handlers; nothing if it has not.
-    pub(super) fn take_return(&mut self, registers: &Registers) -> Option<Vec<u32>> {
-        let awaited = self.awaited.take_if(|awaited| awaited.is_over(registers))?;
-        self.returned = awaited.fault.map(|fault| (fault.at, registers[PC]));
-        Some(awaited.places().filter(|place| !self.handlers.contains(place)).collect())
+    /// to take away and those to set; nothing if it has not.
+    pub(super) fn take_return(&mut self, registers: &Registers) -> Option<(Vec<u32>, Vec<u32>)> {
+        let over = self.awaited.pop_if(|awaited| awaited.is_over(registers))?;
+        self.returned = over.fault.map(|fault| (fault.at, registers[PC]));
+        let (before, stay): (Vec<u32>, Vec<u32>) = (over.places().collect(), self.all().collect());
+        let is_new = |place: &u32| !before.contains(place) && !self.handlers.contains(place);
+        let new = stay.iter().copied().filter(is_new).collect();
+        Some((before.into_iter().filter(|place| !stay.contains(place)).collect(), new))
     }
 
-    /// Tells whether the handler of the last of so many faults was seen to return elsewhere: neither to the
-    /// instruction nor behind it, or behind it to another function.
-    pub(super) fn left_elsewhere(&self, faults: u32, symbols: Option<&Symbols>) -> bool {
-        if self.caught != faults {
-            return false;
+    /// Tells what is known of the handler of the last fault, which has returned, if that may not be over: it
+    /// was seen to return neither to the instruction nor behind it, or behind it to another function, or it was
+    /// not seen.
+    pub(super) fn left(&self, seen: &Exceptions, symbols: Option<&Symbols>) -> Option<FaultShape> {
+        if self.caught != seen.faults {
+            // Where there are none, nothing was to be seen.
+            let begun_with = Some(&self.begun_with).filter(|known| !known.is_empty())?;
+            let is_unseen = |handler: &u32| !begun_with.contains(handler);
+            return seen.handlers.iter().any(is_unseen).then_some(FaultShape::LeftUnseen);
         }
         let function = |at: u32| symbols.and_then(|symbols| symbols.function_start(at.into()));
-        self.awaited.is_some() || self.returned.is_some_and(|(at, to)| function(at) != function(to))
+        let is_elsewhere = |(at, to): (u32, u32)| function(at) != function(to);
+        let elsewhere = !self.awaited.is_empty() || self.returned.is_some_and(is_elsewhere);
+        elsewhere.then_some(FaultShape::LeftElsewhere)
     }
 }
 
@@ -152,8 +177,8 @@ pub(super) fn standing_in_fault(
         Followed::InFault(stands) => Ok(Some(stands)),
         Followed::InNone { before } if log.seen().faults == first.faults => {
             // A handler that was executed at first may have returned since, unseen.
-            let elsewhere = !before && watched.left_elsewhere(first.faults, symbols);
-            machine.not_over(elsewhere)
+            let left = if before { None } else { watched.left(&first, symbols) };
+            machine.not_over(left)
         }
         Followed::GoesOn | Followed::InNone { .. } => Ok(None),
     }
@@ -218,22 +243,18 @@ impl FaultMachine for EmulatedCore<'_> {
 
 impl EmulatedCore<'_> {
     /// Returns the core if the last fault that it took is not active, nothing was printed since, and it
-    /// may not be over: the status registers show it, or the handler is known to have returned
-    /// `elsewhere` than to the instruction or behind it.
-    fn not_over(&mut self, elsewhere: bool) -> Result<Option<FaultStand>, ChannelError> {
+    /// may not be over: by how its handler was `left`, or because the status registers show it.
+    fn not_over(&mut self, left: Option<FaultShape>) -> Result<Option<FaultStand>, ChannelError> {
         let seen = self.log.seen();
-        if seen.faults == 0 || seen.printed || reported_shape(&seen).is_some() {
+        // A handler that was left by another one is still open for the emulator.
+        let is_open = left.is_none() && reported_shape(&seen).is_some();
+        if seen.faults == 0 || seen.printed || is_open {
             return Ok(None);
         }
         let snapshot = self.core.capture(self.channels, self.profile)?;
-        let shape = if elsewhere {
-            FaultShape::LeftElsewhere
-        } else if FaultStatus::read(&snapshot).shows_fault() {
-            FaultShape::Uncleared
-        } else {
-            return Ok(None);
-        };
-        Ok(Some(FaultStand { shape, snapshot }))
+        let uncleared =
+            || FaultStatus::read(&snapshot).shows_fault().then_some(FaultShape::Uncleared);
+        Ok(left.or_else(uncleared).map(|shape| FaultStand { shape, snapshot }))
     }
 }
 
@@ -288,9 +309,13 @@ mod tests {
     #[test]
     fn a_handler_behind_what_faulted_keeps_its_breakpoint() {
         let fault = FaultFrame { address: STACK, at: 0x100, below: 0 };
-        let awaited = Some(AwaitedReturn { fault: Some(fault) });
-        let watched =
-            |handlers: &[u32]| WatchPoints { awaited, ..WatchPoints::new(handlers.into()) };
+        let awaited = AwaitedReturn { fault: Some(fault) };
+        let watched = |handlers: &[u32]| {
+            let mut points = WatchPoints::new(handlers.into());
+            points.await_return(Some(awaited));
+            points
+        };
+        let left = |points: &WatchPoints| points.left(&Exceptions::default(), None);
         let at = |pc, sp, level: u32| {
             let mut registers: Registers = [0; 17];
             (registers[PC], registers[SP], registers[XPSR]) = (pc, sp, 1 << 24 | level);
@@ -303,15 +328,56 @@ mod tests {
         {
             assert_eq!(points.take_return(&other), None);
         }
-        assert!(points.left_elsewhere(0, None));
-        let returned = points.take_return(&at(0x102, STACK + 0x24, 0)).unwrap();
-        assert_eq!(returned, [0x100, 0x102]);
+        assert_eq!(left(&points), Some(FaultShape::LeftElsewhere));
+        let (gone, new) = points.take_return(&at(0x102, STACK + 0x24, 0)).unwrap();
+        assert_eq!((gone, new), (vec![0x100, 0x102], vec![]));
         assert_eq!(points.all().collect::<Vec<_>>(), [0x104, 0x200]);
-        assert!(!points.left_elsewhere(0, None));
+        assert_eq!(left(&points), None);
         let mut full = watched(&[0x200]);
         assert_eq!(full.all().count(), 4);
         full.stops = MOST_WATCH_STOPS;
         assert_eq!(full.all().collect::<Vec<_>>(), [0x200]);
+    }
+
+    #[test]
+    fn a_fault_within_a_handler_is_awaited_above_the_first() {
+        let awaited =
+            |at, address, below| AwaitedReturn { fault: Some(FaultFrame { address, at, below }) };
+        let at = |pc, sp, level: u32| {
+            let mut registers: Registers = [0; 17];
+            (registers[PC], registers[SP], registers[XPSR]) = (pc, sp, 1 << 24 | level);
+            registers
+        };
+        let left = |points: &WatchPoints| points.left(&Exceptions::default(), None);
+        let mut points = WatchPoints::new(vec![0x200]);
+        points.await_return(Some(awaited(0x100, STACK, 0)));
+        points.await_return(Some(awaited(0x180, STACK - 0x40, 6)));
+        assert_eq!(points.all().collect::<Vec<_>>(), [0x200, 0x180, 0x182, 0x184]);
+        let (gone, new) = points.take_return(&at(0x184, STACK - 0x20, 6)).unwrap();
+        assert_eq!((gone, new), (vec![0x180, 0x182, 0x184], vec![0x100, 0x102, 0x104]));
+        assert_eq!(left(&points), Some(FaultShape::LeftElsewhere));
+        points.take_return(&at(0x102, STACK + 0x20, 0)).unwrap();
+        assert_eq!(left(&points), None);
+        // One behind the other: of the first, nothing is awaited any more.
+        points.await_return(Some(awaited(0x100, STACK, 0)));
+        points.await_return(Some(awaited(0x180, STACK, 0)));
+        points.take_return(&at(0x180, STACK + 0x20, 0)).unwrap();
+        assert_eq!(left(&points), None);
+    }
+
+    #[test]
+    fn a_fault_whose_handler_was_not_seen_may_not_be_over() {
+        let mut points = WatchPoints::new(vec![0x200]);
+        points.caught = 1;
+        for (faults, handlers, shape) in [
+            (1, vec![0x200], None),
+            // More than are stopped at.
+            (2, vec![0x200], None),
+            (2, vec![0x200, 0x300], Some(FaultShape::LeftUnseen)),
+        ] {
+            let seen = Exceptions { faults, handlers, ..Exceptions::default() };
+            assert_eq!(points.left(&seen, None), shape, "{seen:?}");
+        }
     }
 
     #[test]

@@ -6,15 +6,16 @@
 //!
 //! - *an interrupt whose handler does not return*: two looks find the same entry open. The start files of
 //!   most vendors have such a handler for each interrupt that a program does not handle, and a handler
-//!   that waits for what another interrupt would bring is one;
+//!   that waits for what another interrupt would bring is one. So is one that was left for a thread without
+//!   a return from it: the core holds it active, and takes no other of its priority;
 //! - *a stack pointer that lies in no RAM of the board*, behind a recursion without end. The bus of
 //!   some boards ignores such accesses, so that no fault is ever taken. On a Cortex-M, one without room
-//!   for the registers that an exception pushes is as bad;
+//!   for the registers that an exception pushes is as bad, and on RISC-V one that is no multiple of 4;
 //! - *a stack pointer that lies in a function*, where code is in RAM;
 //! - *a program counter that lies in no memory of the board*, behind a call of what is no function. The bus
 //!   of some boards answers there, too, and the core executes what it reads;
-//! - *a program counter that lies in data, or in code that was overwritten*, for the same reason
-//!   ([`crate::code_map`]);
+//! - *a program counter that lies in data, in code that was overwritten or within an instruction*, for the
+//!   same reason ([`crate::code_map`]);
 //! - *a loop with interrupts masked* ([`crate::masked_loop`]);
 //! - *a stack that has grown into a variable* ([`crate::stack_overrun`]).
 //!
@@ -31,7 +32,7 @@ use jig_model::profile::{MemoryKind, MemoryRegion};
 use crate::code_map::{CodeMap, NoCode};
 use crate::debug_info::{Symbols, Unwound, exception_name};
 use crate::fatal_halt::fatal_function;
-use crate::masked_loop::MaskedLoops;
+use crate::fault_status::FaultStatus;
 use crate::post_mortem::exception_of;
 use crate::riscv::interrupted_at;
 use crate::stack_overrun::StackPlace;
@@ -52,6 +53,8 @@ pub(super) enum HaltedCore {
         /// The exceptions that were entered and not left.
         open: Vec<OpenException>,
     },
+    /// In a thread, with an exception that is still active: its number.
+    LeftActive(u32),
     /// In the trap handler of a RISC-V core.
     InTrap {
         /// The number of the interrupt that has entered it.
@@ -63,14 +66,14 @@ pub(super) enum HaltedCore {
     StackOutside(u32),
     /// With a stack pointer that lies in a function.
     StackInCode(u32),
+    /// With a stack pointer that is not aligned.
+    StackUnaligned(u32),
     /// With a stack pointer in a variable, above the end of which those of its callers lie.
     StackOverrun(u32),
     /// With a program counter that lies in no memory of the board.
     CodeOutside(u32),
-    /// With a program counter that lies in data.
-    InData(u32),
-    /// With a program counter in code that was overwritten.
-    InOverwritten(u32),
+    /// With a program counter that lies in what is no code.
+    InNoCode(u32, NoCode),
     /// In a loop, which begins at the address, with interrupts masked.
     InMaskedLoop(u32),
 }
@@ -96,6 +99,15 @@ impl StoppedCore<'_> {
     /// Lists the program counters, innermost first.
     pub(super) fn program_counters(&self) -> impl Iterator<Item = u32> {
         self.stands().into_iter().map(|stand| stand.pc)
+    }
+
+    /// Returns the address of the loop in which the core stands, or goes on behind an interrupt, with others
+    /// masked.
+    fn in_masked_loop(&self) -> Option<u32> {
+        let loops = self.symbols?.masked_loops();
+        let is_set = |name: &str| self.core.register(name).is_some_and(|value| value != 0);
+        let masked = is_set("basepri") || is_set("faultmask");
+        self.program_counters().filter(|_| masked).find_map(|pc| loops.of_pc(pc))
     }
 
     /// Lists where the core stands, and where each exception has interrupted it; nothing where addresses are
@@ -141,12 +153,7 @@ impl HaltedCore {
         let mut outside =
             stands.iter().filter(|stand| !stand.named && lies_outside(stand.pc, memory));
         let outside = outside.next().map(|stand| Self::CodeOutside(stand.pc));
-        let data = || {
-            no_code.map(|(pc, what)| match what {
-                NoCode::Data => Self::InData(pc),
-                NoCode::Overwritten => Self::InOverwritten(pc),
-            })
-        };
+        let data = || no_code.map(|(pc, what)| Self::InNoCode(pc, what));
         let pushed = pushed_by(stopped.core);
         let leaves = |stand: &Stand| stand.stack.filter(|&at| has_no_room(at, pushed, memory));
         let stack = || stands.iter().find_map(leaves).map(Self::StackOutside);
@@ -154,10 +161,17 @@ impl HaltedCore {
             let code = stopped.symbols?.code_map();
             stand.stack.filter(|&at| code.holds_stack(at))
         };
+        let is_odd = |stand: &Stand| stand.stack.filter(|&at| is_unaligned(stopped.core, at));
+        let unaligned = || stands.iter().find_map(is_odd).map(Self::StackUnaligned);
         let in_code = || stands.iter().find_map(enters).map(Self::StackInCode);
         let overrun = || Self::with_overrun_stack(stopped.unwound, stopped.symbols?);
-        outside.or_else(data).or_else(stack).or_else(in_code).or_else(overrun).or_else(|| {
-            let running = exception_of(&stopped.core.registers).filter(|&number| number != 0)?;
+        let stack = || stack().or_else(in_code).or_else(unaligned).or_else(overrun);
+        let masked = || stopped.in_masked_loop().map(Self::InMaskedLoop);
+        outside.or_else(data).or_else(stack).or_else(masked).or_else(|| {
+            let running = exception_of(&stopped.core.registers)?;
+            if running == 0 {
+                return FaultStatus::read(stopped.core).active().map(Self::LeftActive);
+            }
             // Around a fault, one may be reported twice and left once.
             let active = match seen.faults {
                 0 => seen.open.iter().map(|open| open.number).chain([running]).collect(),
@@ -165,13 +179,6 @@ impl HaltedCore {
             };
             Some(Self::InHandler { active, open: seen.open })
         })
-    }
-
-    /// Tells of a core that stands in a loop with interrupts masked.
-    pub(super) fn in_masked_loop(core: &CoreSnapshot, loops: &MaskedLoops) -> Option<Self> {
-        let is_set = |name: &str| core.register(name).is_some_and(|value| value != 0);
-        let masked = is_set("basepri") || is_set("faultmask");
-        pc_of(core).filter(|_| masked).and_then(|pc| loops.of_pc(pc)).map(Self::InMaskedLoop)
     }
 
     /// Tells of a thread whose stack has grown out of its variable.
@@ -202,12 +209,13 @@ impl HaltedCore {
         match self {
             Self::StackOutside(_)
             | Self::StackInCode(_)
+            | Self::StackUnaligned(_)
             | Self::StackOverrun(_)
             | Self::CodeOutside(_)
-            | Self::InData(_)
-            | Self::InOverwritten(_) => true,
+            | Self::InNoCode(..) => true,
             Self::Fatal(_)
             | Self::InHandler { .. }
+            | Self::LeftActive(_)
             | Self::InTrap { .. }
             | Self::InMaskedLoop(_) => false,
         }
@@ -218,13 +226,14 @@ impl HaltedCore {
         match self {
             Self::Fatal(_) => Cause::GuestPanic,
             Self::InHandler { .. }
+            | Self::LeftActive(_)
             | Self::InTrap { .. }
             | Self::StackOutside(_)
             | Self::StackInCode(_)
+            | Self::StackUnaligned(_)
             | Self::StackOverrun(_)
             | Self::CodeOutside(_)
-            | Self::InData(_)
-            | Self::InOverwritten(_)
+            | Self::InNoCode(..)
             | Self::InMaskedLoop(_) => Cause::Unconfirmed,
         }
     }
@@ -237,6 +246,10 @@ impl HaltedCore {
                 let names: Vec<String> = active.iter().copied().map(exception_name).collect();
                 format!("the handler of {} does not return", names.join(", "))
             }
+            Self::LeftActive(number) => format!(
+                "the handler of {} has not returned: it is still active, though the core executes a thread",
+                exception_name(*number)
+            ),
             Self::InTrap { interrupt, .. } => {
                 let name = match interrupt {
                     3 => "the machine software interrupt".to_owned(),
@@ -253,15 +266,22 @@ impl HaltedCore {
             Self::StackInCode(at) => format!(
                 "the stack pointer {at:#010x} lies in a function: what is pushed overwrites its code"
             ),
+            Self::StackUnaligned(at) => {
+                format!("the stack pointer {at:#010x} is no multiple of 4, as it is at each call")
+            }
             Self::StackOverrun(at) => format!(
                 "the stack pointer {at:#010x} lies in a variable, and those of the calling functions lie \
                  above its end: the stack may be too small"
             ),
-            Self::InData(at) => format!(
+            Self::InNoCode(at, NoCode::Data) => format!(
                 "the program counter {at:#010x} lies in data, heap or stack, where the image has no code"
             ),
-            Self::InOverwritten(at) => format!(
+            Self::InNoCode(at, NoCode::Overwritten) => format!(
                 "the code at {at:#010x} is not that of the image any more: it was overwritten"
+            ),
+            Self::InNoCode(at, NoCode::WithinInstruction) => format!(
+                "the program counter {at:#010x} lies within an instruction, the second half of which is \
+                 executed as another one"
             ),
             Self::InMaskedLoop(at) => format!(
                 "it stays in a loop at {at:#010x} with interrupts masked by BASEPRI or \
@@ -278,7 +298,7 @@ impl HaltedCore {
 /// Tells whether the program counter or the stack pointer of a core lies in no memory, or the program
 /// counter may lie in data.
 pub(super) fn is_lost(core: &CoreSnapshot, memory: &[MemoryRegion], code: &CodeMap) -> bool {
-    let in_code = |at| code.holds_stack(at);
+    let in_code = |at| code.holds_stack(at) || is_unaligned(core, at);
     code_outside(core, memory).is_some()
         || stack_outside(core, memory).is_some()
         || physical_stack(core).is_some_and(in_code)
@@ -324,6 +344,11 @@ fn physical_stack(core: &CoreSnapshot) -> Option<u32> {
 fn stack_outside(core: &CoreSnapshot, memory: &[MemoryRegion]) -> Option<u32> {
     let stack = physical_stack(core)?;
     has_no_room(stack, pushed_by(core), memory).then_some(stack)
+}
+
+/// Tells whether a stack pointer is one that the ABI of a RISC-V core rules out; others ignore its last bits.
+fn is_unaligned(core: &CoreSnapshot, stack: u32) -> bool {
+    core.kind == CoreKind::Riscv32 && !stack.is_multiple_of(4)
 }
 
 /// Returns what an exception pushes at least.
@@ -414,7 +439,8 @@ mod tests {
     #[test]
     fn a_loop_counts_where_interrupts_are_masked_by_priority() {
         let elf = std::fs::read(fixture(M3, "halt-masked")).unwrap();
-        let loops = MaskedLoops::of_image(&elf);
+        let symbols = Symbols::load(&elf).unwrap();
+        let loops = symbols.masked_loops();
         let start = u32::try_from(address_of(&elf, "queue_send")).unwrap() & !1;
         let at = (start..start + 64).step_by(2).find(|&pc| loops.of_pc(pc).is_some()).unwrap();
         for (mask, value, pc, told) in [
@@ -431,7 +457,10 @@ mod tests {
                 bits: 32,
             };
             core.registers.extend([register("pc", pc), register(mask, value)]);
-            let found = HaltedCore::in_masked_loop(&core, &loops);
+            let unwound = &Unwound::default();
+            let stopped =
+                StoppedCore { core: &core, unwound, symbols: Some(&symbols), memory: &[] };
+            let found = HaltedCore::of(&stopped, None, Exceptions::default());
             assert_eq!(found, told.then_some(HaltedCore::InMaskedLoop(at)), "{mask} {pc:#x}");
         }
     }

@@ -30,6 +30,9 @@ const ONLY_ELSEWHERE: &str = "; behind the last output the core took a fault, an
 const LEFT_ELSEWHERE: &str = "; behind the last output the core took a fault whose handler has \
      returned neither to the instruction nor behind it";
 
+const LEFT_UNSEEN: &str = "; behind the last output the core took a fault whose handler is in a table of \
+     vectors that was set later, so that it is not known where it has returned to";
+
 const TAKEN_AT: &str = "; the handler has set another address, the fault was taken at ";
 
 fn failed_exit(code: i32) -> String {
@@ -64,7 +67,9 @@ pub(super) fn story_of(
     let best = match shape {
         FaultShape::InHandler | FaultShape::Below { .. } => caught.unwrap_or(snapshot),
         FaultShape::Repeats => snapshot,
-        FaultShape::Uncleared | FaultShape::LeftElsewhere => caught.unwrap_or(snapshot),
+        FaultShape::Uncleared | FaultShape::LeftElsewhere | FaultShape::LeftUnseen => {
+            caught.unwrap_or(snapshot)
+        }
     };
     let mut story = told_with(image, best, Why::Fault, request);
     story.proves = Some(Cause::CoreFault);
@@ -82,6 +87,10 @@ pub(super) fn story_of(
         FaultShape::LeftElsewhere => {
             story.proves = Some(Cause::Unconfirmed);
             story.summary += LEFT_ELSEWHERE;
+        }
+        FaultShape::LeftUnseen => {
+            story.proves = Some(Cause::Unconfirmed);
+            story.summary += LEFT_UNSEEN;
         }
     }
     story

@@ -22,7 +22,7 @@ use jig_model::rig_file::Place;
 use tokio::sync::oneshot;
 
 use super::capture::{CortexM, capture_riscv};
-use super::fault_loop::{FaultShape, FaultStand, Registers, WATCHED};
+use super::fault_loop::{FaultStand, Registers, WATCHED};
 use super::fault_stand::{AwaitedReturn, FaultFrame, WatchPoints, standing_in_fault};
 use super::halted_core::{HaltedCore, StoppedCore};
 use super::registers::{CurrentRegisters, ImageRanges, at_end, sighting, suspicion};
@@ -196,9 +196,11 @@ impl DebugPort for WatchHandle {
         image: &'a Path,
     ) -> BoxFuture<'a, Result<Option<FaultSighting>, DriverError>> {
         Box::pin(async move {
-            let WatchState::Reported(_) = self.latest.get() else { return Ok(None) };
+            let WatchState::Reported(log) = self.latest.get() else { return Ok(None) };
             let image = ImageRanges::load(image);
-            if !self.registers.may_have_halted(&image, &self.profile.memory).await? {
+            // A handler may have been left for a thread without a return from it.
+            let open = !log.seen().open.is_empty();
+            if !open && !self.registers.may_have_halted(&image, &self.profile.memory).await? {
                 return Ok(None);
             }
             let name = "a fatal error".to_owned();
@@ -485,10 +487,11 @@ impl FaultWatch {
         let in_fault = at_handler && is_fault(number);
         if !at_handler
             && !halted
-            && let Some(places) = points.take_return(&registers)
+            && let Some((gone, new)) = points.take_return(&registers)
         {
             let mut packets = Packets::default();
-            places.into_iter().for_each(|place| packets.remove_breakpoint(place));
+            gone.into_iter().for_each(|place| packets.remove_breakpoint(place));
+            new.into_iter().for_each(|place| packets.insert_breakpoint(place));
             return channels.gdb.resume(packets);
         }
         let unknown = in_fault && launch.fault.is_none();
@@ -508,9 +511,9 @@ impl FaultWatch {
         points.stops += 1;
         points.caught += u32::from(in_fault);
         if in_fault {
-            points.awaited = launch.core.awaited_return(channels, &self.profile, &registers)?;
+            points.await_return(launch.core.awaited_return(channels, &self.profile, &registers)?);
         } else if at_handler {
-            points.awaited = None;
+            points.await_return(None);
         }
         channels.gdb.step(Packets::default(), STEP)?;
         if points.caught >= MOST_FAULTS || points.is_full() {
@@ -660,8 +663,7 @@ impl FaultWatch {
                 let interrupt = in_interrupt(&snapshot, symbols, &unwound)?;
                 Some(HaltedCore::InTrap { interrupt, traps })
             };
-            let in_loop = || HaltedCore::in_masked_loop(&snapshot, symbols?.masked_loops());
-            let halted = HaltedCore::of(&stopped, no_code, seen).or_else(in_trap).or_else(in_loop);
+            let halted = HaltedCore::of(&stopped, no_code, seen).or_else(in_trap);
             tracing::trace!(?halted, frames = ?unwound.frames, "looked at the stopped core");
             Ok(halted.map(|halted| (halted, snapshot)))
         };
@@ -731,11 +733,9 @@ fn ended_behind(launch: &mut Launch, request: &PostMortemRequest) -> Option<Post
     // What is certain, as an end from within the handler, needs no more.
     at_end(&seen).filter(|fault| fault.proof == FaultProof::Suspected)?;
     let image = RequestSymbols::load(request);
-    if !launch.points.left_elsewhere(seen.faults, image.symbols.as_ref()) {
-        return None;
-    }
+    let shape = launch.points.left(&seen, image.symbols.as_ref())?;
     let fault = launch.fault.take()?;
-    Some(story_of(FaultShape::LeftElsewhere, &fault, None, &image, request))
+    Some(story_of(shape, &fault, None, &image, request))
 }
 
 /// Tells whether a Cortex-M has taken no fault in this boot, and executes no exception. It stands afterwards,

@@ -1,8 +1,8 @@
 //! embUnit's text runner, as RIOT prints it.
 //!
-//! Passing cases are dots without names, or lines `1) OK name` of the text outputter: the summary
-//! gives their number, and dots or lines must agree with it. RIOT's `[SUCCESS]` is not read: drivers print it after their set-up and `[FAILED]`
-//! later, so that it ends nothing.
+//! Cases are dots without names, with an `F` behind that of a failed one, or lines `1) OK name` of the text
+//! outputter: the summary gives their number, and dots or lines must agree with it. RIOT's `[SUCCESS]` is not
+//! read: drivers print it after their set-up and `[FAILED]` later, so that it ends nothing.
 
 use jig_model::result::{CaseStatus, ResultFormat};
 
@@ -30,7 +30,7 @@ struct Embunit {
 pub(super) const EMBUNIT: FormatSpec = FormatSpec {
     format: ResultFormat::Embunit,
     family: ResultFormat::Embunit,
-    begins: b"Or.0123456789",
+    begins: b"Or.F0123456789",
     holds: &[".c ", ".c:", ".h ", ".h:", ".cc ", ".cc:", ".cpp ", ".cpp:", ".inc ", ".inc:"],
     opens,
     tells_size: |_| true,
@@ -48,12 +48,13 @@ fn opens(line: &ReportLine<'_>) -> bool {
 
 impl Grammar for Embunit {
     fn line(&mut self, line: &ReportLine<'_>, record: &mut ReportBuilder) -> bool {
-        if self.dots.line(line.text) {
+        if self.dots.line_with_failures(line.text) {
             return true;
         }
         if let Some((count, failures)) = summary(line.text) {
             record.plan(count);
             record.claim(failures);
+            self.dots.check_failures(failures, record);
             if self.lines > 0 {
                 record.compare("cases", count, self.lines);
             } else {

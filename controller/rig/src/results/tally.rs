@@ -101,7 +101,8 @@ impl HeldCases {
     }
 }
 
-/// Counts the marks that a quiet runner prints, one for each case: `.`, and `!` if ignored.
+/// Counts the marks that a quiet runner prints, one for each case: `.`, and `!` if ignored. Some print `F` behind
+/// the mark of a case that has failed.
 ///
 /// What a case prints stands on the same line, so that some dots are only possible marks.
 #[derive(Debug, Default, Clone, Copy)]
@@ -110,6 +111,8 @@ pub(super) struct ProgressMarks {
     possible: u64,
     /// Sure marks of ignored cases.
     ignored: u64,
+    /// Marks of failed cases.
+    failed: u64,
 }
 
 impl ProgressMarks {
@@ -121,6 +124,31 @@ impl ProgressMarks {
             self.ignored += text.bytes().filter(|&byte| byte == b'!').count() as u64;
         }
         known
+    }
+
+    /// As [`Self::line`], of a runner that marks failed cases by `F`. A line of such marks alone is one behind
+    /// other marks.
+    pub(super) fn line_with_failures(&mut self, text: &str) -> bool {
+        let failed = text.bytes().filter(|&byte| byte == b'F').count();
+        let marks = text.len() - failed;
+        let known = text.bytes().all(|byte| is_mark(byte) || byte == b'F')
+            && (marks > 0 || !self.is_empty());
+        if failed == 0 || !known {
+            return self.line(text);
+        }
+        self.failed += failed as u64;
+        self.sure += marks as u64;
+        true
+    }
+
+    /// Remarks on marks of failed cases that the summary does not know of.
+    pub(super) fn check_failures(&mut self, failures: u64, record: &mut ReportBuilder) {
+        let marked = std::mem::take(&mut self.failed);
+        if marked > failures {
+            record.remark(format!(
+                "the summary counts {failures} failed cases, {marked} marks of such (F) were seen"
+            ));
+        }
     }
 
     /// Tells whether no line of marks was counted.

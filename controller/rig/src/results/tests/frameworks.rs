@@ -272,6 +272,16 @@ pub(super) const TABLE: &[(&str, &str, &str)] = &[
         "..\nOK (3 tests)\n",
         "embunit +case_1 +case_2 +case_3 planned=3 claimed=0 end | the summary counts 3 cases, 2 marks were seen",
     ),
+    (
+        "embunit, the mark of a failure",
+        "..\nF.\nOK (3 tests)\n",
+        "embunit +case_1 +case_2 +case_3 planned=3 claimed=0 end | the summary counts 0 failed cases, 1 marks of such (F) were seen",
+    ),
+    (
+        "embunit, marks and messages of failures",
+        "..F\nring_tests.test_pop (tests-ring.c 45) exp 1 was 0\n.\nrun 3 failures 1\n",
+        "embunit -ring_tests::test_pop +case_2 +case_3 planned=3 claimed=1 end",
+    ),
     ("embunit, none", "\nOK (0 tests)\n", "embunit planned=0 claimed=0 end"),
     ("embunit, crashed", "main(): This is RIOT! (Version: 2024.10)\n..", "none"),
     ("embunit, a log line that resembles a failure", "net.rx (uart.c 40) overrun\n", "none"),
