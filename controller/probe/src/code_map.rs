@@ -23,7 +23,8 @@
 use std::ops::Range;
 
 use jig_model::profile::{MemoryKind, MemoryRegion};
-use object::{Object as _, ObjectSection as _, ObjectSymbol as _, SectionFlags, SymbolKind};
+use object::{Object as _, ObjectSection as _, ObjectSymbol as _};
+use object::{SectionFlags, SectionIndex, SymbolKind};
 
 use crate::ranges::merged;
 use crate::{MemoryRange, thumb};
@@ -98,7 +99,7 @@ impl CodeMap {
         let marks = Marks::of(file);
         let functions = file.symbols().filter(|symbol| symbol.kind() == SymbolKind::Text);
         map.code_starts = functions.map(|symbol| symbol.address() & thumb).collect();
-        map.code_starts.extend(marks.0.iter().filter(|(_, data)| !data).map(|&(at, _)| at));
+        map.code_starts.extend(marks.0.iter().filter(|mark| !mark.is_data).map(|mark| mark.at));
         map.code_starts.sort_unstable();
         map.length = match file.architecture() {
             // Without the marks, constants are taken for instructions.
@@ -120,7 +121,8 @@ impl CodeMap {
                 let bytes = section.data().unwrap_or_default();
                 let Some(left) = budget.checked_sub(bytes.len()) else { continue };
                 budget = left;
-                map.pools.extend(marks.data_in(start..end));
+                let loaded = start..start.saturating_add(bytes.len() as u64);
+                map.pools.extend(marks.data_of(section.index(), &loaded));
                 map.executable.push(MemoryRange { start, bytes: bytes.to_vec() });
             } else {
                 map.data.push(start..end);
@@ -135,20 +137,25 @@ impl CodeMap {
     /// Tells what the image has at a program counter.
     fn kind(&self, at: u64, memory: &[MemoryRegion]) -> PlaceKind {
         let hold = |ranges: &[Range<u64>]| ranges.iter().any(|range| range.contains(&at));
-        let executed = |range: &MemoryRange| (range.start..range.end()).contains(&at);
+        let executed = |range: &&MemoryRange| (range.start..range.end()).contains(&at);
+        // Of overlays, one may have code where another has constants.
+        let overlays = self.executable.iter().filter(executed).count();
         let Some(region) = memory.iter().find(|region| region.contains(at)) else {
             return PlaceKind::Code;
         };
-        if hold(&self.pools) {
+        if overlays == 1 && hold(&self.pools) {
             return PlaceKind::Pool;
         }
         if self.functions.is_empty() || hold(&self.functions) {
             return PlaceKind::Code;
         }
+        if overlays == 1 && hold(&self.objects) {
+            return PlaceKind::Pool;
+        }
         if hold(&self.objects) || hold(&self.data) {
             return PlaceKind::Data;
         }
-        if self.executable.iter().any(executed) {
+        if overlays > 0 {
             return PlaceKind::Code;
         }
         let mut variables = self.written.iter().map(|range| range.start);
@@ -186,16 +193,21 @@ impl CodeMap {
         !alike.is_empty() && !alike.contains(&true)
     }
 
-    /// Tells what a program counter lies in, if that is no code, by the bytes `around` it.
+    /// Tells what a program counter lies in, if that is no code, by the bytes `around` it and the stack pointer.
     pub(crate) fn no_code(
         &self,
         pc: u32,
+        stack: Option<u32>,
         memory: &[MemoryRegion],
         around: &MemoryRange,
     ) -> Option<NoCode> {
         let offset = u64::from(pc).checked_sub(around.start).map(|offset| offset as usize);
         let now = offset.and_then(|offset| around.bytes.get(offset..)).unwrap_or_default();
-        if self.is_data(pc, memory, around) {
+        let on_stack = || {
+            let not_in_image = self.kind(pc.into(), memory) == PlaceKind::NotInImage;
+            not_in_image && is_on_stack(pc, stack, memory) && !self.was_copied(pc, around)
+        };
+        if self.is_data(pc, memory, around) || on_stack() {
             return Some(NoCode::Data);
         }
         if self.was_overwritten(pc, now) {
@@ -255,6 +267,16 @@ impl CodeMap {
     }
 }
 
+/// Tells whether a program counter lies in the used part of a stack, as far as functions allocate at a time.
+fn is_on_stack(pc: u32, stack: Option<u32>, memory: &[MemoryRegion]) -> bool {
+    const ABOVE: u32 = 4096;
+    let above = stack.and_then(|stack| pc.checked_sub(stack)).is_some_and(|above| above < ABOVE);
+    let holds_both = |region: &MemoryRegion| {
+        region.contains(pc.into()) && stack.is_some_and(|stack| region.contains(stack.into()))
+    };
+    above && memory.iter().any(holds_both)
+}
+
 /// Tells whether bytes are one word again and again, as those of memory that was never written are.
 fn repeats(bytes: &[u8]) -> bool {
     bytes.iter().zip(bytes.iter().skip(4)).all(|(byte, next)| byte == next)
@@ -268,38 +290,48 @@ fn riscv_length(first: u16) -> u64 {
     if first & 3 == 3 { 4 } else { 2 }
 }
 
-/// Where code and constants begin in sections that have both, in order: each with whether it is a constant.
+/// Where code and constants begin in sections that have both, by their addresses.
 ///
 /// Source: ELF for the Arm Architecture, "Mapping symbols"; RISC-V ELF psABI, "Mapping Symbol".
-struct Marks(Vec<(u64, bool)>);
+struct Marks(Vec<Mark>);
+
+#[derive(Debug, Clone, Copy)]
+struct Mark {
+    at: u64,
+    section: SectionIndex,
+    is_data: bool,
+}
 
 impl Marks {
     fn of(file: &object::File<'_>) -> Self {
         let mark = |symbol: object::Symbol<'_, '_>| {
-            let name = symbol.name().ok()?.strip_prefix('$')?;
-            let is_data = match name.as_bytes() {
+            let is_data = match symbol.name().ok()?.strip_prefix('$')?.as_bytes() {
                 [b'd'] | [b'd', b'.', ..] => true,
-                [b't' | b'x' | b'a', ..] => false,
+                [b't' | b'a'] | [b't' | b'a', b'.', ..] | [b'x', ..] => false,
                 _ => return None,
             };
-            Some((symbol.address(), is_data))
+            Some(Mark { at: symbol.address(), section: symbol.section_index()?, is_data })
         };
-        let mut marks: Vec<(u64, bool)> = file.symbols().filter_map(mark).collect();
-        // Of several at an address, those of empty pieces come first; which they are is not known.
-        marks.sort_unstable_by_key(|&(at, is_data)| (at, !is_data));
+        let mut marks: Vec<Mark> = file.symbols().filter_map(mark).collect();
+        // Constants of no length come in front of the code at the same address.
+        marks.sort_unstable_by_key(|mark| (mark.at, !mark.is_data));
         Self(marks)
     }
 
-    /// Lists the constants of a section.
-    fn data_in(&self, section: Range<u64>) -> impl Iterator<Item = Range<u64>> {
-        let first = self.0.partition_point(|&(at, _)| at < section.start);
-        let marks = self.0[first..].iter().take_while(move |&&(at, _)| at < section.end);
-        let ends = self.0[first..].iter().skip(1).map(|&(at, _)| at);
-        let ends = ends.chain(std::iter::repeat(section.end));
-        marks
-            .zip(ends)
-            .filter(|((_, is_data), _)| *is_data)
-            .map(move |(&(start, _), end)| start..end.min(section.end))
+    /// Lists the constants of a section, of which so much is loaded.
+    fn data_of(&self, section: SectionIndex, loaded: &Range<u64>) -> Vec<Range<u64>> {
+        let first = self.0.partition_point(|mark| mark.at < loaded.start);
+        let inside = self.0[first..].iter().take_while(|mark| mark.at < loaded.end);
+        let mut found: Vec<Range<u64>> = Vec::new();
+        let mut begun = None;
+        for mark in inside.filter(|mark| mark.section == section) {
+            if let Some(start) = begun.take().filter(|&start| start < mark.at) {
+                found.push(start..mark.at);
+            }
+            begun = mark.is_data.then_some(mark.at);
+        }
+        found.extend(begun.map(|start| start..loaded.end));
+        found
     }
 }
 
@@ -418,7 +450,7 @@ mod tests {
             let offset = (u64::from(pc) - range.start) as usize;
             let bytes = range.bytes[offset..][..16].to_vec();
             let around = MemoryRange { start: pc.into(), bytes };
-            assert_eq!(map.no_code(pc, &memory, &around), expected, "{at:?}");
+            assert_eq!(map.no_code(pc, None, &memory, &around), expected, "{at:?}");
             assert_eq!(map.may_be_data(pc, &memory), expected.is_some(), "{at:?}");
         }
     }

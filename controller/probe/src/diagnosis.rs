@@ -11,10 +11,10 @@ use crate::thumb::{self, Instruction};
 
 /// Says in a few words what an instruction did to fault, such as
 /// `bus fault writing 0x00000004`; nothing if nothing can be said.
-pub(crate) fn fault_at(
-    context: &Context,
+pub(crate) fn fault_at<'a>(
+    context: &'a Context,
     status: &FaultStatus,
-    memory: KnownMemory<'_>,
+    memory: KnownMemory<'a>,
     symbols: Option<&Symbols>,
 ) -> Option<String> {
     let site = Site::read(context, memory, symbols);
@@ -68,6 +68,7 @@ const SUPERVISOR_CALL: u16 = 0xdf;
 /// An instruction and what is known around it.
 struct Site<'a> {
     context: &'a Context,
+    memory: KnownMemory<'a>,
     before: Option<u16>,
     first: Option<u16>,
     second: Option<u16>,
@@ -76,13 +77,13 @@ struct Site<'a> {
 }
 
 impl<'a> Site<'a> {
-    fn read(context: &'a Context, memory: KnownMemory<'_>, symbols: Option<&Symbols>) -> Self {
+    fn read(context: &'a Context, memory: KnownMemory<'a>, symbols: Option<&Symbols>) -> Self {
         let before = memory.instruction(context.pc.wrapping_sub(2));
         let first = memory.instruction(context.pc);
         let second = memory.instruction(context.pc.wrapping_add(2));
         let is_code = symbols.map_or(first.is_some(), |s| s.is_code(u64::from(context.pc)));
         let instruction = first.map(|first| thumb::decode(first, second.unwrap_or(0)));
-        Self { context, before, first, second, instruction, is_code }
+        Self { context, memory, before, first, second, instruction, is_code }
     }
 
     /// Spells the instruction as a disassembler lists it.
@@ -116,9 +117,24 @@ impl<'a> Site<'a> {
     fn jump_to_null(&self) -> String {
         let exception = self.context.exception();
         match self.context.lr().and_then(ExcReturn::of) {
-            Some(_) if exception != 0 => format!("null vector of {}", exception_name(exception)),
+            // A handler may end in a jump by a null pointer, too.
+            Some(_) if exception != 0 && !self.has_vector(exception) => {
+                format!("null vector of {}", exception_name(exception))
+            }
             _ => "call of a null pointer".to_owned(),
         }
+    }
+
+    /// Tells whether an exception is known to have a handler.
+    fn has_vector(&self, exception: u32) -> bool {
+        const VTOR: u32 = 0xe000_ed08;
+        let vector = |table: u32| {
+            let at = table.checked_add(4 * exception)?;
+            let halves =
+                [self.memory.instruction(at)?, self.memory.instruction(at.checked_add(2)?)?];
+            Some(halves != [0; 2])
+        };
+        self.memory.word(VTOR).and_then(vector).unwrap_or(false)
     }
 
     fn jump_without_thumb(&self) -> String {

@@ -10,6 +10,10 @@ use crate::{CoreKind, CoreSnapshot};
 const IABR: u64 = 0xe000_e300;
 const IABR_WORDS: u32 = 16;
 
+/// Priorities of interrupts and of system exceptions, a byte each.
+const IPR: u64 = 0xe000_e400;
+const SHPR: u64 = 0xe000_ed18;
+
 const ICSR: u64 = 0xe000_ed04;
 const SHCSR: u64 = 0xe000_ed24;
 const CFSR: u64 = 0xe000_ed28;
@@ -226,6 +230,18 @@ impl FaultStatus {
         told.map(|&(_, number)| number)
             .or_else(|| (running == NMI && nested && !others).then_some(HARD_FAULT))
             .filter(|&number| number != running)
+    }
+
+    /// Returns the priority of an exception, where it can be set: the lower, the more urgent.
+    ///
+    /// Source: ARMv7-M manual B3.2.10 to B3.2.12 (SHPR), B3.4.9 (NVIC_IPR).
+    pub(crate) fn priority_of(snapshot: &CoreSnapshot, exception: u32) -> Option<u32> {
+        let at = match exception {
+            4..=15 => SHPR + u64::from(exception - 4),
+            16.. => IPR + u64::from(exception - 16),
+            _ => return None,
+        };
+        snapshot.read(at, 1)?.first().map(|&priority| priority.into())
     }
 
     /// Returns the number of an exception that the core holds active. In a thread, none is.

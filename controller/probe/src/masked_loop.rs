@@ -4,9 +4,12 @@
 //! The assertion that most users of FreeRTOS have prints nothing: it raises `BASEPRI`, so that only the
 //! most urgent interrupts are taken, and branches to itself; others wait for an interrupt in their loop, or for
 //! a variable that a debugger is to set. The compiler puts it into each function that asserts, so no name tells
-//! it; the instructions do. Others set `FAULTMASK`, which masks all but NMI. A program without an operating system has hardly a use for the two,
-//! and one whose image never sets them has no such loop. They are set by blocks of code that end soon, so a
-//! program that stays there does not go on as it was meant to.
+//! it; the instructions do. Others set `FAULTMASK`, which masks all but NMI. A program without an operating
+//! system has hardly a use for the two, and one whose image never sets them has no such loop. They are set by
+//! blocks of code that end soon, so a program that stays there does not go on as it was meant to.
+//!
+//! A core that waits for an interrupt does not tell its masks, as it executes nothing for a debugger. Then the
+//! code directly in front of the loop tells.
 //!
 //! A healthy program ends in such a loop, too: tests that run with interrupts locked wait in `main`, and
 //! some `exit` locks them first. Functions with names of an end have none.
@@ -20,20 +23,25 @@ use object::{SectionKind, SymbolKind};
 
 use crate::fatal_halt::in_words;
 
-/// Most halfwords of a loop.
+/// Most halfwords of a loop, up to the branch that closes it.
 const LONGEST: usize = 8;
 
+/// How many halfwords in front of a loop are searched for what masks interrupts.
+const NEAR: usize = 12;
+
 /// Words in the names of functions in which healthy programs wait.
-const ENDS: [&str; 15] = [
+const ENDS: [&str; 20] = [
     "main", "exit", "idle", "test", "tests", "ztest", "end", "finish", "done", "stop", "halt",
-    "park", "sleep", "shutdown", "wfi",
+    "park", "sleep", "shutdown", "wfi", "reset", "reboot", "poweroff", "start", "startup",
 ];
 
 /// The loops of an image that sets `BASEPRI` or `FAULTMASK`.
 #[derive(Debug, Default)]
 pub(crate) struct MaskedLoops {
-    /// Their instructions, by where they begin; of loops within each other, the inner ones last.
+    /// Their instructions, by where they begin.
     loops: Vec<Range<u64>>,
+    /// Where those of them begin in front of which interrupts are masked, in order.
+    masked_before: Vec<u64>,
     /// Functions in which healthy programs wait.
     ends: Vec<Range<u64>>,
 }
@@ -50,7 +58,7 @@ impl MaskedLoops {
             return Self::default();
         }
         let mut sets_mask = false;
-        let mut loops = Vec::new();
+        let (mut loops, mut masked_before) = (Vec::new(), Vec::new());
         for section in file.sections().filter(|section| section.kind() == SectionKind::Text) {
             let bytes = section.data().unwrap_or_default();
             // Headers may overlap; together they may not multiply the file.
@@ -60,8 +68,12 @@ impl MaskedLoops {
                 bytes.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect();
             sets_mask |= code.windows(2).any(sets_mask_by);
             let address = |at: usize| section.address().saturating_add(2 * at as u64);
-            let found = (0..code.len()).filter_map(|at| loop_before(&code, at));
-            loops.extend(found.map(|found| address(found.start)..address(found.end)));
+            for found in (0..code.len()).filter_map(|at| loop_before(&code, at)) {
+                if masks_at_end(&code[found.start.saturating_sub(NEAR)..found.start]) {
+                    masked_before.push(address(found.start));
+                }
+                loops.push(address(found.start)..address(found.end));
+            }
         }
         if !sets_mask {
             return Self::default();
@@ -75,7 +87,13 @@ impl MaskedLoops {
             start..start.saturating_add(symbol.size())
         };
         loops.sort_unstable_by_key(|found| (found.start, found.end));
-        Self { loops, ends: file.symbols().filter(is_end).map(range).collect() }
+        masked_before.sort_unstable();
+        Self { loops, masked_before, ends: file.symbols().filter(is_end).map(range).collect() }
+    }
+
+    /// As [`Self::of_pc`], of a loop directly in front of which interrupts are masked.
+    pub(crate) fn that_masks_before(&self, pc: u32) -> Option<u32> {
+        self.of_pc(pc).filter(|&at| self.masked_before.binary_search(&at.into()).is_ok())
     }
 
     /// Returns the address of the outermost loop in which no healthy program waits, if a program counter lies
@@ -122,7 +140,7 @@ fn waits(code: &[u16]) -> bool {
         // `ldr.w`, `ldrb.w`, `ldrh.w`
         [wide, _, rest @ ..] if matches!(wide >> 4, 0xf8d | 0xf89 | 0xf8b) => waits(rest),
         [narrow, rest @ ..] => {
-            let kinds = [is_hint, is_look, is_condition, is_zero_test];
+            let kinds = [is_hint, is_look, is_condition, is_zero_test, is_return];
             kinds.iter().any(|is_kind| is_kind(*narrow)) && waits(rest)
         }
     }
@@ -140,6 +158,11 @@ fn is_condition(code: u16) -> bool {
 /// `cbz` or `cbnz`, which branch forward only.
 fn is_zero_test(code: u16) -> bool {
     code & 0xf500 == 0xb100
+}
+
+/// `bx lr` or `pop {..., pc}`, over which a condition may lead.
+fn is_return(code: u16) -> bool {
+    code == 0x4770 || code >> 8 == 0xbd
 }
 
 /// Tells whether a narrow instruction loads a value from memory, or extends or compares values.
@@ -161,6 +184,31 @@ fn sets_mask_by(code: &[u16]) -> bool {
         [first, 0x8811..=0x8813] => first & 0xfff0 == 0xf380,
         _ => false,
     }
+}
+
+/// Tells whether code ends with interrupts masked: by `cpsid f`, or by `BASEPRI` and a constant that is not 0.
+fn masks_at_end(code: &[u16]) -> bool {
+    let mut constants = [0_u16; 16];
+    let mut masked = false;
+    for pair in code.windows(2).chain(code.last().map(std::slice::from_ref)) {
+        match *pair {
+            [0xb671 | 0xb673, ..] => masked = true,
+            // `cpsie`
+            [enables, ..] if enables & 0xfff8 == 0xb660 => masked = false,
+            // `movs rN, #...`, `mov.w rN, #...`
+            [sets, ..] if sets >> 11 == 0b00100 => {
+                constants[usize::from(sets >> 8 & 7)] = sets & 0xff;
+            }
+            [0xf04f, sets] if sets & 0xf000 == 0 => {
+                constants[usize::from(sets >> 8 & 0xf)] = sets & 0xff;
+            }
+            [first, 0x8811 | 0x8812] if first & 0xfff0 == 0xf380 => {
+                masked = constants[usize::from(first & 0xf)] != 0;
+            }
+            _ => {}
+        }
+    }
+    masked
 }
 
 #[cfg(test)]
@@ -204,6 +252,8 @@ mod tests {
             // `bl .`, `b.w` forward
             (&[0xf7ff, 0xfffe], None),
             (&[0xf000, 0xb800], None),
+            // `1: ldr r3, [r2]; cbz r3, 2f; bx lr; 2: b 1b`
+            (&[0x6813, 0xb103, 0x4770, 0xe7fb], Some(0..4)),
             // A store, an addition, an `it`, a branch to somewhere in front, and two forward.
             (&[0x601a, 0xe7fd], None),
             (&[0x3301, 0x2b0a, 0xd1fc], None),
@@ -223,11 +273,32 @@ mod tests {
 
     #[test]
     fn the_outermost_loop_is_told() {
-        let loops =
-            MaskedLoops { loops: vec![0x100..0x108, 0x100..0x10c, 0x104..0x108], ends: vec![] };
+        let loops = vec![0x100..0x108, 0x100..0x10c, 0x104..0x108];
+        let loops = MaskedLoops { loops, ..MaskedLoops::default() };
         for (pc, told) in [(0xfe, None), (0x100, Some(0x100)), (0x106, Some(0x100)), (0x10c, None)]
         {
             assert_eq!(loops.of_pc(pc), told, "{pc:#x}");
+        }
+    }
+
+    #[test]
+    fn a_mask_in_front_of_a_loop_is_seen() {
+        for (code, masks) in [
+            (&[][..], false),
+            (&[0xb671], true),
+            (&[0xb671, 0xf3bf, 0x8f6f], true),
+            (&[0xb671, 0xb661], false),
+            // `cpsid i`
+            (&[0xb672], false),
+            // `mov.w r3, #0x50; msr basepri, r3; isb; dsb`
+            (&[0xf04f, 0x0350, 0xf383, 0x8811, 0xf3bf, 0x8f6f, 0xf3bf, 0x8f4f], true),
+            // `movs r0, #0x40; msr basepri_max, r0`, and the same with 0 and with a value that is not known
+            (&[0x2040, 0xf380, 0x8812], true),
+            (&[0x2000, 0xf380, 0x8811], false),
+            (&[0xf380, 0x8811], false),
+            (&[0x2040, 0xf380, 0x8811, 0x2000, 0xf380, 0x8811], false),
+        ] {
+            assert_eq!(masks_at_end(code), masks, "{code:x?}");
         }
     }
 

@@ -6,7 +6,7 @@
 //! end of it: in another variable, as the stacks of threads are, or where the linker script has put the
 //! stack.
 //!
-//! A section with the name `.heap` counts as a variable.
+//! A section with the name `.heap`, and without variables in it, counts as one.
 //!
 //! *Calls have to be known*: in front of each return address stands a call. Below the first function of a
 //! thread there is none, only what its registers hold by chance.
@@ -59,8 +59,16 @@ impl Variables {
         let range = |symbol: object::Symbol<'_, '_>| {
             symbol.address()..symbol.address().saturating_add(symbol.size())
         };
-        // A heap has no symbol with a size.
-        let is_heap = |section: &object::Section<'_, '_>| section.name() == Ok(".heap");
+        // A heap has no symbol with a size, unless other things are put there, too.
+        let has_variables = |section: &object::Section<'_, '_>| {
+            let lies_there = |symbol: &object::Symbol<'_, '_>| {
+                symbol.section_index() == Some(section.index()) && symbol.size() > 0
+            };
+            file.symbols().any(|symbol| lies_there(&symbol))
+        };
+        let is_heap = |section: &object::Section<'_, '_>| {
+            section.name() == Ok(".heap") && !has_variables(section)
+        };
         let heap = file
             .sections()
             .filter(is_heap)

@@ -7,7 +7,7 @@
             volatile uint32_t leave = 0;            \
             __asm volatile("cpsid f" ::: "memory"); \
             while (!leave)                          \
-                __asm volatile("nop");              \
+                __asm volatile("wfi");              \
         }                                           \
     } while (0)
 

@@ -24,6 +24,9 @@ const SYSTEM_CONTROL: (u32, usize) = (0xe000_ed00, 64);
 /// One bit for each interrupt.
 const ACTIVE_INTERRUPTS: (u32, usize) = (0xe000_e300, 64);
 
+/// One byte for each of the first interrupts.
+const PRIORITIES: (u32, usize) = (0xe000_e400, 240);
+
 /// Status and address of secure faults.
 const SECURE_FAULT: (u32, usize) = (0xe000_ede4, 8);
 
@@ -155,6 +158,7 @@ impl CortexM {
         memory.extend(system_registers(channels, SYSTEM_CONTROL)?);
         if self.kind != CoreKind::Armv6m {
             memory.extend(system_registers(channels, ACTIVE_INTERRUPTS)?);
+            memory.extend(system_registers(channels, PRIORITIES)?);
         }
         if self.kind == CoreKind::Armv8m {
             memory.extend(system_registers(channels, SECURE_FAULT)?);

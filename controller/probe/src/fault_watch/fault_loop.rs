@@ -33,7 +33,8 @@ pub(crate) enum FaultShape {
     Uncleared,
     /// Nothing was printed since the fault, and its handler has returned elsewhere.
     LeftElsewhere,
-    /// Nothing was printed since the fault, and its handler, where the core was not stopped, has returned.
+    /// Nothing was printed since the fault, and its handler, which is in no table of vectors that was known at
+    /// launch, has returned unwatched.
     LeftUnseen,
 }
 

@@ -40,7 +40,7 @@ use crate::{CoreKind, CoreSnapshot, Symbols};
 pub(super) struct WatchPoints {
     /// First addresses of the handlers of faults, as long as the machine is stopped there.
     pub(super) handlers: Vec<u32>,
-    /// The same from the beginning.
+    /// Those of the table of vectors at launch.
     begun_with: Vec<u32>,
     /// The last fault that was caught, until its handler returns to the instruction or behind it, and below
     /// it those in whose handlers it was taken.
@@ -48,13 +48,13 @@ pub(super) struct WatchPoints {
     /// The address of the last instruction that has faulted and that was returned to or stepped over, and
     /// where its handler returned to.
     returned: Option<(u32, u32)>,
-    /// How many faults were caught.
+    /// How many faults were caught since the launch.
     pub(super) caught: u32,
-    /// How many times the machine was stopped.
+    /// How many times the machine was stopped since the launch.
     pub(super) stops: u32,
 }
 
-/// How many times a boot is stopped in all: a handler may be that of interrupts, too.
+/// How many times a machine is stopped in all: a handler may be that of interrupts, too.
 const MOST_WATCH_STOPS: u32 = 48;
 
 /// How many faults are awaited at a time. A core takes three within each other before it locks up.
@@ -106,7 +106,7 @@ impl WatchPoints {
 
     /// Takes in that a handler was entered, of the given fault or of what is none.
     pub(super) fn await_return(&mut self, of: Option<AwaitedReturn>) {
-        let is_nested = |fault: FaultFrame| is_fault(fault.below);
+        let is_nested = |fault: FaultFrame| fault.below != 0;
         if !of.and_then(|of| of.fault).is_some_and(is_nested) || self.awaited.len() >= MOST_AWAITED
         {
             self.awaited.clear();
@@ -142,7 +142,7 @@ impl WatchPoints {
     /// was seen to return neither to the instruction nor behind it, or behind it to another function, or it was
     /// not seen.
     pub(super) fn left(&self, seen: &Exceptions, symbols: Option<&Symbols>) -> Option<FaultShape> {
-        if self.caught != seen.faults {
+        if u64::from(self.caught) != seen.since_launch {
             // Where there are none, nothing was to be seen.
             let begun_with = Some(&self.begun_with).filter(|known| !known.is_empty())?;
             let is_unseen = |handler: &u32| !begun_with.contains(handler);
@@ -375,7 +375,7 @@ mod tests {
             (2, vec![0x200], None),
             (2, vec![0x200, 0x300], Some(FaultShape::LeftUnseen)),
         ] {
-            let seen = Exceptions { faults, handlers, ..Exceptions::default() };
+            let seen = Exceptions { since_launch: faults, handlers, ..Exceptions::default() };
             assert_eq!(points.left(&seen, None), shape, "{seen:?}");
         }
     }

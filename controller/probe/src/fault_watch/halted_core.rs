@@ -96,18 +96,34 @@ struct Stand {
 }
 
 impl StoppedCore<'_> {
-    /// Lists the program counters, innermost first.
-    pub(super) fn program_counters(&self) -> impl Iterator<Item = u32> {
-        self.stands().into_iter().map(|stand| stand.pc)
+    /// Lists the program counters, innermost first, and the stack pointers that are known with them.
+    pub(super) fn places(&self) -> impl Iterator<Item = (u32, Option<u32>)> {
+        self.stands().into_iter().map(|stand| (stand.pc, stand.stack))
     }
 
-    /// Returns the address of the loop in which the core stands, or goes on behind an interrupt, with others
-    /// masked.
+    /// Returns the address of the loop in which the core stands with interrupts masked, or goes on so behind an
+    /// interrupt.
     fn in_masked_loop(&self) -> Option<u32> {
         let loops = self.symbols?.masked_loops();
-        let is_set = |name: &str| self.core.register(name).is_some_and(|value| value != 0);
-        let masked = is_set("basepri") || is_set("faultmask");
-        self.program_counters().filter(|_| masked).find_map(|pc| loops.of_pc(pc))
+        let register = |name: &str| self.core.register(name).and_then(|v| u32::try_from(v).ok());
+        let Some(base_priority) = register("basepri") else {
+            // A core that waits for an interrupt copies none of these registers.
+            let waits = self.core.kind != CoreKind::Armv6m && self.core.register("pc").is_some();
+            return pc_of(self.core).filter(|_| waits).and_then(|pc| loops.that_masks_before(pc));
+        };
+        let faults_masked = register("faultmask").is_some_and(|mask| mask != 0);
+        if base_priority == 0 && !faults_masked {
+            return None;
+        }
+        // A handler may raise it, too: one that was entered above the mask goes back to it.
+        let running = exception_of(&self.core.registers).unwrap_or(0);
+        let was_above = || {
+            let priority = FaultStatus::priority_of(self.core, running);
+            priority.is_some_and(|priority| priority < base_priority)
+        };
+        let all = faults_masked || running == 0 || was_above();
+        let most = if all { usize::MAX } else { 1 };
+        self.places().take(most).find_map(|(pc, _)| loops.of_pc(pc))
     }
 
     /// Lists where the core stands, and where each exception has interrupted it; nothing where addresses are
@@ -261,13 +277,15 @@ impl HaltedCore {
             }
             Self::StackOutside(at) => format!(
                 "the stack pointer {at:#010x} lies in no RAM of the profile, or leaves an interrupt \
-                 no room in it (if the board has RAM there, add it to `memory`)"
+                 no room in it (if the board has RAM there, add it to `memory` with kind = \"ram\")"
             ),
             Self::StackInCode(at) => format!(
-                "the stack pointer {at:#010x} lies in a function: what is pushed overwrites its code"
+                "the stack pointer {at:#010x} lies in a function: what is pushed would overwrite its code"
             ),
             Self::StackUnaligned(at) => {
-                format!("the stack pointer {at:#010x} is no multiple of 4, as it is at each call")
+                format!(
+                    "the stack pointer {at:#010x} is no multiple of 4, though the ABI keeps it one"
+                )
             }
             Self::StackOverrun(at) => format!(
                 "the stack pointer {at:#010x} lies in a variable, and those of the calling functions lie \
@@ -295,8 +313,8 @@ impl HaltedCore {
     }
 }
 
-/// Tells whether the program counter or the stack pointer of a core lies in no memory, or the program
-/// counter may lie in data.
+/// Tells whether the program counter or the stack pointer of a core lies in no memory, the program counter may
+/// lie in data or within an instruction, or the stack pointer lies in a function or is not aligned.
 pub(super) fn is_lost(core: &CoreSnapshot, memory: &[MemoryRegion], code: &CodeMap) -> bool {
     let in_code = |at| code.holds_stack(at) || is_unaligned(core, at);
     code_outside(core, memory).is_some()
@@ -374,8 +392,8 @@ fn has_no_room(stack: u32, pushed: u64, memory: &[MemoryRegion]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::RegisterValue;
     use crate::debug_info::tests::emulated::{M3, address_of, fixture};
+    use crate::{MemoryRange, RegisterValue};
 
     fn core(sp: u32, satp: Option<u128>) -> CoreSnapshot {
         let register = |name: &str, value| RegisterValue { name: name.into(), value, bits: 32 };
@@ -437,18 +455,54 @@ mod tests {
     }
 
     #[test]
+    fn a_mask_that_a_handler_has_raised_is_not_that_of_what_it_has_interrupted() {
+        let elf = std::fs::read(fixture(M3, "halt-masked")).unwrap();
+        let symbols = Symbols::load(&elf).unwrap();
+        let start = u32::try_from(address_of(&elf, "queue_send")).unwrap() & !1;
+        let at = (start..start + 64)
+            .step_by(2)
+            .find(|&pc| symbols.masked_loops().of_pc(pc).is_some())
+            .unwrap();
+        for (priority, base_priority, told) in [(0x20, 0x50, true), (0xf0, 0x50, false)] {
+            let mut core = core(0x2000_0800, None);
+            let register = |name: &str, value: u32| RegisterValue {
+                name: name.into(),
+                value: value.into(),
+                bits: 32,
+            };
+            let handler = u32::try_from(address_of(&elf, "print")).unwrap();
+            core.registers.extend([
+                register("pc", handler),
+                register("lr", 0xffff_fff9),
+                register("xpsr", 1 << 24 | 15),
+                register("basepri", base_priority),
+            ]);
+            let frame = [0, 0, 0, 0, 0, 0, at, 1 << 24];
+            let bytes = frame.iter().flat_map(|word: &u32| word.to_le_bytes()).collect();
+            core.memory.push(MemoryRange { start: 0x2000_0800, bytes });
+            core.memory.push(MemoryRange { start: 0xe000_ed23, bytes: vec![priority] });
+            let unwound = &crate::debug_info::unwind(&core, Some(&symbols));
+            let stopped =
+                StoppedCore { core: &core, unwound, symbols: Some(&symbols), memory: &[] };
+            let found = HaltedCore::of(&stopped, None, Exceptions::default()).unwrap();
+            assert_eq!(matches!(found, HaltedCore::InMaskedLoop(_)), told, "{found:?}");
+        }
+    }
+
+    #[test]
     fn a_loop_counts_where_interrupts_are_masked_by_priority() {
         let elf = std::fs::read(fixture(M3, "halt-masked")).unwrap();
         let symbols = Symbols::load(&elf).unwrap();
         let loops = symbols.masked_loops();
         let start = u32::try_from(address_of(&elf, "queue_send")).unwrap() & !1;
         let at = (start..start + 64).step_by(2).find(|&pc| loops.of_pc(pc).is_some()).unwrap();
-        for (mask, value, pc, told) in [
-            ("basepri", 0x50, at, true),
-            ("faultmask", 1, at, true),
-            ("primask", 1, at, false),
-            ("basepri", 0, at, false),
-            ("basepri", 0x50, start, false),
+        for (masks, pc, told) in [
+            (&[("basepri", 0x50), ("faultmask", 0)][..], at, true),
+            (&[("basepri", 0), ("faultmask", 1)], at, true),
+            (&[("basepri", 0), ("primask", 1)], at, false),
+            (&[("basepri", 0x50)], start, false),
+            // It waits, and the code in front of the loop raises the priority.
+            (&[], at, true),
         ] {
             let mut core = core(0x2000_0800, None);
             let register = |name: &str, value: u32| RegisterValue {
@@ -456,12 +510,13 @@ mod tests {
                 value: value.into(),
                 bits: 32,
             };
-            core.registers.extend([register("pc", pc), register(mask, value)]);
+            core.registers.push(register("pc", pc));
+            core.registers.extend(masks.iter().map(|&(name, value)| register(name, value)));
             let unwound = &Unwound::default();
             let stopped =
                 StoppedCore { core: &core, unwound, symbols: Some(&symbols), memory: &[] };
             let found = HaltedCore::of(&stopped, None, Exceptions::default());
-            assert_eq!(found, told.then_some(HaltedCore::InMaskedLoop(at)), "{mask} {pc:#x}");
+            assert_eq!(found, told.then_some(HaltedCore::InMaskedLoop(at)), "{masks:?} {pc:#x}");
         }
     }
 

@@ -66,10 +66,9 @@ pub(super) fn story_of(
 ) -> PostMortem {
     let best = match shape {
         FaultShape::InHandler | FaultShape::Below { .. } => caught.unwrap_or(snapshot),
-        FaultShape::Repeats => snapshot,
-        FaultShape::Uncleared | FaultShape::LeftElsewhere | FaultShape::LeftUnseen => {
-            caught.unwrap_or(snapshot)
-        }
+        // What was caught is another fault.
+        FaultShape::Repeats | FaultShape::LeftUnseen => snapshot,
+        FaultShape::Uncleared | FaultShape::LeftElsewhere => caught.unwrap_or(snapshot),
     };
     let mut story = told_with(image, best, Why::Fault, request);
     story.proves = Some(Cause::CoreFault);
@@ -94,6 +93,21 @@ pub(super) fn story_of(
         }
     }
     story
+}
+
+/// Tells of a fault of a machine that has ended, of which nothing but its number was seen.
+pub(super) fn unseen_story() -> PostMortem {
+    PostMortem {
+        summary: format!("the end of the program{LEFT_UNSEEN}"),
+        kind: "fault".to_owned(),
+        status: Vec::new(),
+        frames: Vec::new(),
+        limits: Vec::new(),
+        threads: Vec::new(),
+        registers: Vec::new(),
+        core: None,
+        proves: Some(Cause::Unconfirmed),
+    }
 }
 
 /// Tells of a core that has halted for good.

@@ -22,11 +22,11 @@ use jig_model::rig_file::Place;
 use tokio::sync::oneshot;
 
 use super::capture::{CortexM, capture_riscv};
-use super::fault_loop::{FaultStand, Registers, WATCHED};
+use super::fault_loop::{FaultShape, FaultStand, Registers, WATCHED};
 use super::fault_stand::{AwaitedReturn, FaultFrame, WatchPoints, standing_in_fault};
 use super::halted_core::{HaltedCore, StoppedCore};
 use super::registers::{CurrentRegisters, ImageRanges, at_end, sighting, suspicion};
-use super::stopped_core::{halt_story, story_of, trap_story};
+use super::stopped_core::{halt_story, story_of, trap_story, unseen_story};
 use super::telling::{RequestSymbols, told, told_with};
 use super::trap_watch::standing_in_trap;
 use crate::code_map::{NoCode, around};
@@ -692,12 +692,12 @@ impl FaultWatch {
     ) -> Result<Option<(u32, NoCode)>, ChannelError> {
         let memory = &self.profile.memory;
         let Some(code) = stopped.symbols.map(Symbols::code_map) else { return Ok(None) };
-        for pc in stopped.program_counters() {
+        for (pc, stack) in stopped.places() {
             let Some(around) = around(pc, memory) else { continue };
             let mut bytes = vec![0; around.len()];
             channels.gdb.read_memory(around.start, &mut bytes)?;
             let around = MemoryRange { start: around.start.into(), bytes };
-            if let Some(found) = code.no_code(pc, memory, &around) {
+            if let Some(found) = code.no_code(pc, stack, memory, &around) {
                 return Ok(Some((pc, found)));
             }
         }
@@ -733,9 +733,13 @@ fn ended_behind(launch: &mut Launch, request: &PostMortemRequest) -> Option<Post
     // What is certain, as an end from within the handler, needs no more.
     at_end(&seen).filter(|fault| fault.proof == FaultProof::Suspected)?;
     let image = RequestSymbols::load(request);
-    let shape = launch.points.left(&seen, image.symbols.as_ref())?;
-    let fault = launch.fault.take()?;
-    Some(story_of(shape, &fault, None, &image, request))
+    match launch.points.left(&seen, image.symbols.as_ref())? {
+        FaultShape::LeftUnseen => Some(unseen_story()),
+        shape => {
+            let fault = launch.fault.take()?;
+            Some(story_of(shape, &fault, None, &image, request))
+        }
+    }
 }
 
 /// Tells whether a Cortex-M has taken no fault in this boot, and executes no exception. It stands afterwards,

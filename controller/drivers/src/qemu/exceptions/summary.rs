@@ -57,6 +57,8 @@ const DETAIL_WORDS: [&str; 20] = [
 pub struct Exceptions {
     /// How many faults were taken.
     pub faults: u32,
+    /// How many since the launch: resets do not end this count.
+    pub since_launch: u64,
     /// Whether a console has printed since the last fault.
     pub printed: bool,
     /// Exceptions of a Cortex-M that were entered and not left, the innermost last.
@@ -226,6 +228,7 @@ impl ExceptionFold {
     pub(super) fn seen(&self) -> Exceptions {
         let mut seen = self.seen.clone();
         seen.printed |= !self.line.is_empty() && self.executed.is_none();
+        seen.since_launch = self.taken;
         seen
     }
 
