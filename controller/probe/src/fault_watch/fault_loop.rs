@@ -76,6 +76,11 @@ pub(crate) trait FaultMachine {
         places: &mut dyn Iterator<Item = u32>,
     ) -> Result<Option<Registers>, Self::Error>;
 
+    /// Counts the faults that the core has taken; nothing where they are not reported.
+    fn faults_taken(&self) -> Option<u64> {
+        None
+    }
+
     /// Executes one instruction.
     fn step(&mut self) -> Result<Registers, Self::Error>;
 
@@ -133,6 +138,11 @@ pub(crate) fn follow<M: FaultMachine>(
                 let shape = FaultShape::Repeats;
                 return Ok(Followed::InFault(FaultStand { shape, snapshot }));
             }
+            Some(WentTo::RepeatFromElsewhere) => {
+                let snapshot = faults.machine.capture()?;
+                let shape = FaultShape::LeftElsewhere;
+                return Ok(Followed::InFault(FaultStand { shape, snapshot }));
+            }
             Some(WentTo::Elsewhere) => return Ok(Followed::GoesOn),
             Some(WentTo::Handler) => faults.leave_stop()?,
             Some(WentTo::Unknown) => faults.run()?,
@@ -161,6 +171,12 @@ struct Entry {
     repeats: u32,
     /// How often it has to.
     wanted: u32,
+    /// How often it has come again from elsewhere.
+    from_elsewhere: u32,
+    /// Its handler has returned elsewhere.
+    elsewhere: bool,
+    /// How many faults the core had taken then.
+    taken: Option<u64>,
     then: Then,
 }
 
@@ -194,6 +210,8 @@ enum WentTo {
     Handler,
     /// To the handler of a fault that has repeated often enough.
     Repeat,
+    /// The same, of one whose handler returns elsewhere each time.
+    RepeatFromElsewhere,
     /// The program goes on.
     Elsewhere,
     /// To a handler that comes by its own first instruction, or returns to nowhere.
@@ -254,6 +272,10 @@ impl<M: FaultMachine> FaultLoop<'_, M> {
                 self.entries.push(entry);
                 WentTo::Handler
             }
+            (Some(entry), Some(index)) if entry.taken > self.entries[index].taken => {
+                let last = self.entries.remove(index);
+                self.again_from_elsewhere(last, entry)
+            }
             _ => {
                 self.handlers.retain(|&handler| handler != registers[PC]);
                 WentTo::Unknown
@@ -270,6 +292,16 @@ impl<M: FaultMachine> FaultLoop<'_, M> {
         if repeats >= wanted { WentTo::Repeat } else { WentTo::Handler }
     }
 
+    /// The same, where the program has come to the instruction from elsewhere.
+    fn again_from_elsewhere(&mut self, last: Entry, entry: Entry) -> WentTo {
+        let from_elsewhere = if entry.is_same(&last) { last.from_elsewhere + 1 } else { 0 };
+        self.entries.push(Entry { from_elsewhere, ..entry });
+        match from_elsewhere < REPEATS_FROM_BEFORE {
+            true => WentTo::Handler,
+            false => WentTo::RepeatFromElsewhere,
+        }
+    }
+
     /// Reads what the handler was entered for; nothing where no frame can be read.
     fn entry(&mut self, registers: &Registers) -> Result<Option<Entry>, M::Error> {
         let Some(frame) = self.machine.frame(registers)? else { return Ok(None) };
@@ -278,6 +310,9 @@ impl<M: FaultMachine> FaultLoop<'_, M> {
             at,
             repeats: 0,
             wanted: REPEATS,
+            from_elsewhere: 0,
+            elsewhere: false,
+            taken: self.machine.faults_taken(),
             then: Then::Entered,
         }))
     }
@@ -306,8 +341,12 @@ impl<M: FaultMachine> FaultLoop<'_, M> {
                 Some((to, _)) if last.places().any(|place| place == to) => {
                     last.wanted = REPEATS_FROM_BEFORE;
                 }
-                // It has changed where it returns to, and the program has come here again.
-                _ => return Ok(Some(WentTo::Elsewhere)),
+                // It has stepped over the instruction, and the program has come here again.
+                Some((to, _)) if (2..=4).contains(&to.wrapping_sub(last.at)) => {
+                    return Ok(Some(WentTo::Elsewhere));
+                }
+                // The same from elsewhere.
+                _ => last.elsewhere = true,
             }
         }
         self.entries.truncate(index);
@@ -327,6 +366,10 @@ impl<M: FaultMachine> FaultLoop<'_, M> {
             return Ok(Some(if interrupted { WentTo::Handler } else { WentTo::Elsewhere }));
         }
         let entry = self.entry(&registers)?;
-        Ok(Some(entry.map_or(WentTo::Handler, |entry| self.again(last, entry))))
+        Ok(Some(match entry {
+            None => WentTo::Handler,
+            Some(entry) if last.elsewhere => self.again_from_elsewhere(last, entry),
+            Some(entry) => self.again(last, entry),
+        }))
     }
 }

@@ -86,13 +86,15 @@ impl AwaitedReturn {
     }
 
     /// Tells whether the handler has returned, of a core that stands at one of the places: with the stack
-    /// as it was. Another thread may come by, too.
-    fn is_over(&self, registers: &Registers) -> bool {
+    /// as it was, and where the frame says. Another thread may come by, too, and a program that the handler has
+    /// sent in front of them.
+    fn is_over(&self, registers: &Registers, returns_to: Option<u32>) -> bool {
         /// Bytes that an exception pushes: at least eight words; at most those of Armv8-M with floating
         /// point registers, and a filler.
         const PUSHED: std::ops::RangeInclusive<u32> = 0x20..=0xd4;
         self.fault.is_some_and(|fault| {
             PUSHED.contains(&registers[SP].wrapping_sub(fault.address))
+                && returns_to == Some(registers[PC])
                 && registers[XPSR] & EXCEPTION == fault.below
         })
     }
@@ -127,10 +129,19 @@ impl WatchPoints {
         self.stops >= MOST_WATCH_STOPS
     }
 
-    /// Takes in where the core stands. If the handler of the last fault has returned, lists the breakpoints
+    /// Returns where the frame of the last fault is, until its handler returns.
+    pub(super) fn awaited_frame(&self) -> Option<u32> {
+        Some(self.awaited.last()?.fault?.address)
+    }
+
+    /// Takes in where the core stands, and where the frame of the last fault returns to. If the handler of the last fault has returned, lists the breakpoints
     /// to take away and those to set; nothing if it has not.
-    pub(super) fn take_return(&mut self, registers: &Registers) -> Option<(Vec<u32>, Vec<u32>)> {
-        let over = self.awaited.pop_if(|awaited| awaited.is_over(registers))?;
+    pub(super) fn take_return(
+        &mut self,
+        registers: &Registers,
+        returns_to: Option<u32>,
+    ) -> Option<(Vec<u32>, Vec<u32>)> {
+        let over = self.awaited.pop_if(|awaited| awaited.is_over(registers, returns_to))?;
         self.returned = over.fault.map(|fault| (fault.at, registers[PC]));
         let (before, stay): (Vec<u32>, Vec<u32>) = (over.places().collect(), self.all().collect());
         let is_new = |place: &u32| !before.contains(place) && !self.handlers.contains(place);
@@ -210,6 +221,10 @@ impl FaultMachine for EmulatedCore<'_> {
             Some(Stop::Trapped) => self.channels.gdb.registers().map(Some),
             _ => Ok(None),
         }
+    }
+
+    fn faults_taken(&self) -> Option<u64> {
+        Some(self.log.seen().since_launch)
     }
 
     fn step(&mut self) -> Result<Registers, ChannelError> {
@@ -326,10 +341,12 @@ mod tests {
         for other in
             [at(0x102, STACK + 0x400, 0), at(0x102, STACK - 0x20, 0), at(0x102, STACK + 0x20, 5)]
         {
-            assert_eq!(points.take_return(&other), None);
+            assert_eq!(points.take_return(&other, Some(other[PC])), None);
         }
+        // The handler has sent it in front of the instruction, and it comes by.
+        assert_eq!(points.take_return(&at(0x102, STACK + 0x20, 0), Some(0xf0)), None);
         assert_eq!(left(&points), Some(FaultShape::LeftElsewhere));
-        let (gone, new) = points.take_return(&at(0x102, STACK + 0x24, 0)).unwrap();
+        let (gone, new) = points.take_return(&at(0x102, STACK + 0x24, 0), Some(0x102)).unwrap();
         assert_eq!((gone, new), (vec![0x100, 0x102], vec![]));
         assert_eq!(points.all().collect::<Vec<_>>(), [0x104, 0x200]);
         assert_eq!(left(&points), None);
@@ -353,15 +370,15 @@ mod tests {
         points.await_return(Some(awaited(0x100, STACK, 0)));
         points.await_return(Some(awaited(0x180, STACK - 0x40, 6)));
         assert_eq!(points.all().collect::<Vec<_>>(), [0x200, 0x180, 0x182, 0x184]);
-        let (gone, new) = points.take_return(&at(0x184, STACK - 0x20, 6)).unwrap();
+        let (gone, new) = points.take_return(&at(0x184, STACK - 0x20, 6), Some(0x184)).unwrap();
         assert_eq!((gone, new), (vec![0x180, 0x182, 0x184], vec![0x100, 0x102, 0x104]));
         assert_eq!(left(&points), Some(FaultShape::LeftElsewhere));
-        points.take_return(&at(0x102, STACK + 0x20, 0)).unwrap();
+        points.take_return(&at(0x102, STACK + 0x20, 0), Some(0x102)).unwrap();
         assert_eq!(left(&points), None);
         // One behind the other: of the first, nothing is awaited any more.
         points.await_return(Some(awaited(0x100, STACK, 0)));
         points.await_return(Some(awaited(0x180, STACK, 0)));
-        points.take_return(&at(0x180, STACK + 0x20, 0)).unwrap();
+        points.take_return(&at(0x180, STACK + 0x20, 0), Some(0x180)).unwrap();
         assert_eq!(left(&points), None);
     }
 

@@ -485,9 +485,15 @@ impl FaultWatch {
         let at_handler = points.handlers.contains(&pc);
         // Vectors that are not used may lead to the reset handler, or to one of an interrupt.
         let in_fault = at_handler && is_fault(number);
+        let returns_to = match (&launch.core, points.awaited_frame()) {
+            (LaunchedCore::CortexM(core), Some(frame)) if !at_handler => {
+                core.stacked(channels, &self.profile, frame)?.map(|(to, _)| to)
+            }
+            _ => None,
+        };
         if !at_handler
             && !halted
-            && let Some((gone, new)) = points.take_return(&registers)
+            && let Some((gone, new)) = points.take_return(&registers, returns_to)
         {
             let mut packets = Packets::default();
             gone.into_iter().for_each(|place| packets.remove_breakpoint(place));

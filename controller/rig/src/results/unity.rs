@@ -61,7 +61,7 @@ pub(super) const UNITY: FormatSpec = FormatSpec {
     format: ResultFormat::Unity,
     family: ResultFormat::Unity,
     begins: b"TIRU0123456789",
-    holds: &[":PASS", ":FAIL", ":IGNORE"],
+    holds: &[":PASS", ":FAIL", " : FAIL", ":IGNORE"],
     opens,
     tells_size: |_| true,
     grammar: |_| Box::new(Unity::default()),
@@ -313,9 +313,9 @@ fn exec_time(text: &str) -> Option<u64> {
 ///
 /// Paths may hold blanks and colons, and so may names, as those of ESP-IDF do. The first line number
 /// behind something that is a path ends it; the first word of the three that can end a line ends the
-/// name.
+/// name. Only a failed case may have blanks around its colons.
 fn case_line(text: &str) -> Option<CaseLine<'_>> {
-    if ![":PASS", ":FAIL", ":IGNORE"].iter().any(|word| text.contains(word)) {
+    if ![":PASS", ":FAIL", " : FAIL", ":IGNORE"].iter().any(|word| text.contains(word)) {
         return None;
     }
     // A drive letter holds a colon, too.
@@ -330,10 +330,13 @@ fn case_line(text: &str) -> Option<CaseLine<'_>> {
     let colons = rest.bytes().enumerate().filter(|&(_, byte)| byte == b':');
     colons.take(MAX_COLONS).find_map(|(at, _)| {
         let (name, verdict) = rest.split_at_checked(at)?;
-        if name.trim() != name || name.is_empty() {
+        let verdict = verdict.get(1..)?;
+        if name.trim().is_empty() {
             return None;
         }
-        Some(CaseLine { file, name, outcome: case_outcome(verdict.get(1..)?)? })
+        let exact = case_outcome(verdict).filter(|_| name.trim() == name);
+        let outcome = exact.or_else(|| spaced_failure(verdict))?;
+        Some(CaseLine { file, name: name.trim(), outcome })
     })
 }
 
@@ -359,6 +362,14 @@ fn case_outcome(verdict: &str) -> Option<CaseOutcome<'_>> {
         outcome.duration_ms = Some(exec_time(tail)?);
     }
     Some(outcome)
+}
+
+/// Reads ` FAIL : message`.
+fn spaced_failure(verdict: &str) -> Option<CaseOutcome<'_>> {
+    let tail = verdict.trim().strip_prefix("FAIL")?.trim_start();
+    let message = tail.strip_prefix(':').map(str::trim_start);
+    let outcome = CaseOutcome { message, ..CaseOutcome::of(CaseStatus::Fail) };
+    (tail.is_empty() || message.is_some()).then_some(outcome)
 }
 
 /// Tells whether a text is the path of a source file.

@@ -287,6 +287,11 @@ pub(super) const TABLE: &[(&str, &str, &str)] = &[
     ("embunit, a log line that resembles a failure", "net.rx (uart.c 40) overrun\n", "none"),
     ("embunit, a marker of a driver", "main(): This is RIOT! (Version: 1)\n[SUCCESS]\n", "none"),
     (
+        "unity, blanks around the colons of a failure",
+        "test/ring.c:24:test_pop : FAIL : Expected 1 Was 2\ntest/ring.c:24:test_pop:PASS\ntest/ring.c:9:test_x : PASS\n1 Tests 0 Failures 0 Ignored\nOK\n",
+        "unity -test_pop planned=1 claimed=0 end | case test_pop reported as fail and as pass | the summary claims 0 failures, 1 were seen",
+    ),
+    (
         "unity, two groups",
         "a.c:1:push:PASS\n1 Tests 0 Failures 0 Ignored\nOK\nb.c:1:push:PASS\nb.c:2:pop:IGNORE\n2 Tests 0 Failures 1 Ignored\nOK\n",
         "unity +push +push ~pop planned=3 claimed=0 end",
