@@ -473,7 +473,7 @@ mod tests {
 
     #[test]
     fn a_stack_that_ends_where_a_function_begins_is_in_none() {
-        let map = CodeMap { functions: vec![0x100..0x120], ..CodeMap::default() };
+        let map = CodeMap { functions: vec![0x100..0x120, 0x200..0x204], ..CodeMap::default() };
         for (pointer, inside) in [
             (0, false),
             (0xfc, false),

@@ -55,7 +55,7 @@ const FATAL: &[(&str, &[&str])] = &[
             "SecureFault_Handler",
         ],
     ),
-    ("C", &["abort", "__assert_func", "__aeabi_assert", "__stack_chk_fail"]),
+    ("C", &["abort", "__assert_func", "__aeabi_assert", "__stack_chk_fail", "longjmperror"]),
     ("Arm EABI", &["__aeabi_idiv0", "__aeabi_ldiv0", "__rt_SIGABRT"]),
     (
         "C++",

@@ -134,8 +134,8 @@ impl WatchPoints {
         Some(self.awaited.last()?.fault?.address)
     }
 
-    /// Takes in where the core stands, and where the frame of the last fault returns to. If the handler of the last fault has returned, lists the breakpoints
-    /// to take away and those to set; nothing if it has not.
+    /// Takes in where the core stands, and where the frame of the last fault returns to. If its handler has
+    /// returned, lists the breakpoints to take away and those to set; nothing if it has not.
     pub(super) fn take_return(
         &mut self,
         registers: &Registers,

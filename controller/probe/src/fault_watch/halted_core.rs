@@ -108,8 +108,9 @@ impl StoppedCore<'_> {
         let register = |name: &str| self.core.register(name).and_then(|v| u32::try_from(v).ok());
         let Some(base_priority) = register("basepri") else {
             // A core that waits for an interrupt copies none of these registers.
-            let waits = self.core.kind != CoreKind::Armv6m && self.core.register("pc").is_some();
-            return pc_of(self.core).filter(|_| waits).and_then(|pc| loops.that_masks_before(pc));
+            let has_masks = self.core.kind != CoreKind::Armv6m;
+            let pc = pc_of(self.core).filter(|_| has_masks)?;
+            return loops.that_masks_before(pc);
         };
         let faults_masked = register("faultmask").is_some_and(|mask| mask != 0);
         if base_priority == 0 && !faults_masked {

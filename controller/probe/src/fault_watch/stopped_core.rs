@@ -30,8 +30,8 @@ const ONLY_ELSEWHERE: &str = "; behind the last output the core took a fault, an
 const LEFT_ELSEWHERE: &str = "; behind the last output the core took a fault whose handler has \
      returned neither to the instruction nor behind it";
 
-const LEFT_UNSEEN: &str = "; behind the last output the core took a fault whose handler is in a table of \
-     vectors that was set later, so that it is not known where it has returned to";
+const LEFT_UNSEEN: &str = "; behind the last output the core took a fault whose handler, of vectors that were \
+     set later, has returned unseen";
 
 const TAKEN_AT: &str = "; the handler has set another address, the fault was taken at ";
 
