@@ -222,7 +222,8 @@ mod tests {
         }
         assert_eq!(log.seen().faults as usize, count);
         far.write_all(b"CPU Reset (CPU 0)\n").unwrap();
-        assert_eq!(log.seen(), Exceptions::default());
+        let since_launch = count as u64;
+        assert_eq!(log.seen(), Exceptions { since_launch, ..Exceptions::default() });
         far.write_all(line.as_bytes()).unwrap();
         drop(far);
         assert_eq!(log.seen().faults, 1);
