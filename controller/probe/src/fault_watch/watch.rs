@@ -613,7 +613,7 @@ impl FaultWatch {
         let symbols = image.symbols.as_ref();
         let log = &launch.exceptions;
         for _ in 0..MOST_LOOKS {
-            let mut unfaulted = false;
+            let unfaulted = log.seen().faults == 0;
             match &launch.core {
                 LaunchedCore::Riscv32 => {
                     let found = standing_in_trap((&mut *channels, log), &self.profile, symbols)?;
@@ -622,9 +622,7 @@ impl FaultWatch {
                         return Ok(Some(trap_story(&found, last.as_ref(), &image, request)));
                     }
                 }
-                LaunchedCore::CortexM(core) if never_faulted(core, channels, log)? => {
-                    unfaulted = true
-                }
+                LaunchedCore::CortexM(core) if never_faulted(core, channels, log)? => {}
                 LaunchedCore::CortexM(core) => {
                     let machine = (&mut *channels, log, &*self.profile);
                     let found = standing_in_fault(core, machine, &launch.points, symbols)?;
