@@ -218,11 +218,8 @@ impl CodeMap {
 
     /// Tells whether a program counter lies within an instruction of a function, by those in front of it.
     fn is_within_instruction(&self, pc: u32) -> bool {
+        let Some(length) = self.length.filter(|_| self.has_function(pc)) else { return false };
         let pc = u64::from(pc);
-        let Some(length) = self.length.filter(|_| self.functions.iter().any(|f| f.contains(&pc)))
-        else {
-            return false;
-        };
         let before = self.code_starts.partition_point(|&start| start <= pc);
         let Some(&start) = before.checked_sub(1).and_then(|last| self.code_starts.get(last)) else {
             return false;
@@ -290,7 +287,7 @@ fn riscv_length(first: u16) -> u64 {
     if first & 3 == 3 { 4 } else { 2 }
 }
 
-/// Where code and constants begin in sections that have both, by their addresses.
+/// Where code and constants begin in sections that have both, by their sections and addresses.
 ///
 /// Source: ELF for the Arm Architecture, "Mapping symbols"; RISC-V ELF psABI, "Mapping Symbol".
 struct Marks(Vec<Mark>);
@@ -314,17 +311,19 @@ impl Marks {
         };
         let mut marks: Vec<Mark> = file.symbols().filter_map(mark).collect();
         // Constants of no length come in front of the code at the same address.
-        marks.sort_unstable_by_key(|mark| (mark.at, !mark.is_data));
+        marks.sort_unstable_by_key(|mark| (mark.section.0, mark.at, !mark.is_data));
         Self(marks)
     }
 
     /// Lists the constants of a section, of which so much is loaded.
     fn data_of(&self, section: SectionIndex, loaded: &Range<u64>) -> Vec<Range<u64>> {
-        let first = self.0.partition_point(|mark| mark.at < loaded.start);
-        let inside = self.0[first..].iter().take_while(|mark| mark.at < loaded.end);
+        let begins = (section.0, loaded.start);
+        let first = self.0.partition_point(|mark| (mark.section.0, mark.at) < begins);
+        let is_inside = |mark: &&Mark| mark.section == section && mark.at < loaded.end;
+        let inside = self.0[first..].iter().take_while(is_inside);
         let mut found: Vec<Range<u64>> = Vec::new();
         let mut begun = None;
-        for mark in inside.filter(|mark| mark.section == section) {
+        for mark in inside {
             if let Some(start) = begun.take().filter(|&start| start < mark.at) {
                 found.push(start..mark.at);
             }

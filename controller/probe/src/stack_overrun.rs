@@ -15,6 +15,7 @@
 //! the new stack. Where the caller's stack is no variable, the frame has to be in one piece: the function
 //! that changes the stack reaches from one to the other, and its code allocates less than that.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _, SectionKind, SymbolKind};
@@ -60,14 +61,10 @@ impl Variables {
             symbol.address()..symbol.address().saturating_add(symbol.size())
         };
         // A heap has no symbol with a size, unless other things are put there, too.
-        let has_variables = |section: &object::Section<'_, '_>| {
-            let lies_there = |symbol: &object::Symbol<'_, '_>| {
-                symbol.section_index() == Some(section.index()) && symbol.size() > 0
-            };
-            file.symbols().any(|symbol| lies_there(&symbol))
-        };
+        let sized = file.symbols().filter(|symbol| symbol.size() > 0);
+        let used: HashSet<_> = sized.filter_map(|symbol| symbol.section_index()).collect();
         let is_heap = |section: &object::Section<'_, '_>| {
-            section.name() == Ok(".heap") && !has_variables(section)
+            section.name() == Ok(".heap") && !used.contains(&section.index())
         };
         let heap = file
             .sections()

@@ -321,6 +321,18 @@ mod tests {
         CoreSnapshot { kind: CoreKind::Armv6m, registers: registers.into(), memory }
     }
 
+    /// Registers of a core that executes an exception, 0 for none.
+    fn at(pc: u32, sp: u32, level: u32) -> Registers {
+        let mut registers = [0; 17];
+        (registers[PC], registers[SP], registers[XPSR]) = (pc, sp, 1 << 24 | level);
+        registers
+    }
+
+    /// Tells what is known without a fault that was not caught.
+    fn left(points: &WatchPoints) -> Option<FaultShape> {
+        points.left(&Exceptions::default(), None)
+    }
+
     #[test]
     fn a_handler_behind_what_faulted_keeps_its_breakpoint() {
         let fault = FaultFrame { address: STACK, at: 0x100, below: 0 };
@@ -329,12 +341,6 @@ mod tests {
             let mut points = WatchPoints::new(handlers.into());
             points.await_return(Some(awaited));
             points
-        };
-        let left = |points: &WatchPoints| points.left(&Exceptions::default(), None);
-        let at = |pc, sp, level: u32| {
-            let mut registers: Registers = [0; 17];
-            (registers[PC], registers[SP], registers[XPSR]) = (pc, sp, 1 << 24 | level);
-            registers
         };
         let mut points = watched(&[0x104, 0x200]);
         // Another thread, and the handler itself.
@@ -360,12 +366,6 @@ mod tests {
     fn a_fault_within_a_handler_is_awaited_above_the_first() {
         let awaited =
             |at, address, below| AwaitedReturn { fault: Some(FaultFrame { address, at, below }) };
-        let at = |pc, sp, level: u32| {
-            let mut registers: Registers = [0; 17];
-            (registers[PC], registers[SP], registers[XPSR]) = (pc, sp, 1 << 24 | level);
-            registers
-        };
-        let left = |points: &WatchPoints| points.left(&Exceptions::default(), None);
         let mut points = WatchPoints::new(vec![0x200]);
         points.await_return(Some(awaited(0x100, STACK, 0)));
         points.await_return(Some(awaited(0x180, STACK - 0x40, 6)));
