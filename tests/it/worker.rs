@@ -37,6 +37,7 @@ fn slow_run() -> String {
         place: "mps2-an385".parse().unwrap(),
         image: Some(elf("mps2-an385", "slow-start").into()),
         resets: 0,
+        next_boot: None,
         until: None,
         console: None,
         reject: Vec::new(),

@@ -46,6 +46,7 @@ impl RunArgs {
             place: self.target.board.clone(),
             image: self.image.clone(),
             resets: self.resets,
+            next_boot: self.next_boot.clone(),
             until: self.until.clone(),
             console: self.console.clone(),
             reject: self.reject.clone(),

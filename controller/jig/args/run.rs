@@ -24,6 +24,9 @@ pub(crate) struct RunArgs {
     /// Expect the target to reset itself this often before that, as bootloaders do
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=100))]
     pub(crate) resets: u8,
+    /// First line of the boot behind such a reset, where it does not begin as the boot before
+    #[arg(long, value_name = "REGEX", requires = "resets")]
+    pub(crate) next_boot: Option<Pattern>,
     /// Pass as soon as the console shows this; no test results are needed then
     #[arg(long, value_name = "REGEX")]
     pub(crate) until: Option<Pattern>,

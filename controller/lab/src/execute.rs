@@ -11,7 +11,7 @@ use jig_model::command::{
     Command, CommandEvent, EventSink, PlanText, RecoverCommand, RecoverExtent, RecoverySteps,
     RecoveryStepsReply, Reply, RunCommand, RunOptions, ShellCommand, ShellTask, TestCommand,
 };
-use jig_model::plan::{ActionKind, Plan, command_plan, default_plan};
+use jig_model::plan::{ActionKind, Plan, RunWaits, command_plan, default_plan};
 use jig_model::shell::ShellWay;
 use jig_model::{ConsoleName, Fault, Problems, RunEvent, RunId};
 use jig_rig::audit::AuditError;
@@ -181,6 +181,7 @@ impl Lab {
                     place,
                     image,
                     resets,
+                    next_boot,
                     until,
                     console,
                     reject,
@@ -191,11 +192,12 @@ impl Lab {
                 let here = self.bind(&place)?;
                 let console = beside_primary(&here.profile, console)?;
                 let timeout = Duration::from_millis(timeout_ms);
+                let waits = RunWaits { resets, next_boot, until, console, timeout };
                 let plan = Plan {
                     reject,
                     allow_output: allow,
                     strict: here.place.strict,
-                    ..default_plan(image.is_some(), resets, until, console, timeout)
+                    ..default_plan(image.is_some(), waits)
                 };
                 apart(|| self.run_with(here, plan, image, options, events, cancel)).await?
             }

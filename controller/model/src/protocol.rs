@@ -185,6 +185,11 @@ pub trait DebugPort: Send {
         Box::pin(async { Ok(None) })
     }
 
+    /// Begins to read what [`Self::fatal_halt`] will want of an image, and returns at once.
+    fn read_ahead(&mut self, image: &Path) {
+        let _ = image;
+    }
+
     /// Tells of a core that may stand in a function by which its system halts after a fatal error; a
     /// post-mortem has to find that it does. `image` is what it runs. Reads within milliseconds and
     /// stops nothing; nothing if it stands in none, or is one whose code is not looked at. Asked directly

@@ -69,12 +69,8 @@ pub(crate) struct CodeMap {
 }
 
 impl CodeMap {
-    /// Reads the map; an empty one of what is no ELF image with the names of its functions.
-    pub(crate) fn of_image(elf: &[u8]) -> Self {
-        object::File::parse(elf).map_or_else(|_| Self::default(), |file| Self::of(&file, elf.len()))
-    }
-
-    /// As [`Self::of_image`], of a file that was parsed before; `budget` is its length.
+    /// Reads the map; an empty one of an image without the names of its functions. `budget` is the length of
+    /// the file.
     pub(crate) fn of(file: &object::File<'_>, mut budget: usize) -> Self {
         let thumb = if file.architecture() == object::Architecture::Arm { !1 } else { !0 };
         let symbols = |kind| {
@@ -164,6 +160,16 @@ impl CodeMap {
             true => PlaceKind::Data,
             false => PlaceKind::NotInImage,
         }
+    }
+
+    /// Returns a halfword of the image's code.
+    pub(crate) fn halfword(&self, at: u32) -> Option<u16> {
+        let bytes = |range: &MemoryRange| {
+            let offset = usize::try_from(u64::from(at).checked_sub(range.start)?).ok()?;
+            let bytes = range.bytes.get(offset..offset.checked_add(2)?)?;
+            Some(u16::from_le_bytes(bytes.try_into().ok()?))
+        };
+        self.executable.iter().find_map(bytes)
     }
 
     /// Tells whether a program counter lies in a function of the image.
@@ -371,6 +377,10 @@ mod tests {
         [MemoryRegion { name: "ram".into(), kind, start: RAM, size: 16 << 20 }]
     }
 
+    fn map_of(elf: &[u8]) -> CodeMap {
+        CodeMap::of(&object::File::parse(elf).unwrap(), elf.len())
+    }
+
     fn symbol(elf: &[u8], name: &str) -> u32 {
         u32::try_from(address_of(elf, name)).unwrap()
     }
@@ -378,7 +388,7 @@ mod tests {
     #[test]
     fn code_is_told_from_data() {
         let elf = std::fs::read(fixture(RISCV, "code-in-ram")).unwrap();
-        let map = CodeMap::of_image(&elf);
+        let map = map_of(&elf);
         let variable = symbol(&elf, "copied");
         let other = MemoryRegion {
             name: "psram".into(),
@@ -406,13 +416,13 @@ mod tests {
             let varied = MemoryRange { start: u64::from(pc) - 16, bytes };
             assert_eq!(map.is_data(pc, &memory, &varied), kind == PlaceKind::Data, "{pc:#x}");
         }
-        assert!(!CodeMap::of_image(b"no ELF file").may_be_data(variable, &memory));
+        assert!(!CodeMap::default().may_be_data(variable, &memory));
     }
 
     #[test]
     fn copied_code_is_code() {
         let elf = std::fs::read(fixture(RISCV, "code-in-ram")).unwrap();
-        let map = CodeMap::of_image(&elf);
+        let map = map_of(&elf);
         let (count, copied) = (symbol(&elf, "count"), symbol(&elf, "copied"));
         let code = map.executable.iter().find_map(|range| {
             let offset = usize::try_from(u64::from(count).checked_sub(range.start)?).ok()?;
@@ -443,7 +453,7 @@ mod tests {
             ("halt-within-instruction", ("fixture_main", 0), None),
         ] {
             let elf = std::fs::read(fixture(M3, name)).unwrap();
-            let map = CodeMap::of_image(&elf);
+            let map = map_of(&elf);
             let pc = (symbol(&elf, at.0) & !1) + at.1;
             let range = map.executable.iter().find(|range| range.end() > pc.into()).unwrap();
             let offset = (u64::from(pc) - range.start) as usize;
@@ -458,7 +468,7 @@ mod tests {
     fn code_of_each_function_consists_of_whole_instructions() {
         for (machine, name) in [(M3, "unity-pass"), (RISCV, "unity-pass")] {
             let elf = std::fs::read(fixture(machine, name)).unwrap();
-            let map = CodeMap::of_image(&elf);
+            let map = map_of(&elf);
             for function in &map.functions {
                 let start = function.start as u32;
                 assert!(!map.is_within_instruction(start), "{start:#x}");

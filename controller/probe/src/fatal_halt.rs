@@ -9,7 +9,8 @@
 //! Functions in which a healthy program ends, too, are none of them: `exit`, `_exit` and plain loops.
 //! `abort` counts only where its caller is not `exit`, as in some run-time libraries at each end. The
 //! order of the calls tells: where `abort` has called `_exit`, as that of newlib does, it counts, and so
-//! does one that a function called which `exit` runs at the end.
+//! does one that a function called which `exit` runs at the end. `raise` may be that of an event, so it counts
+//! where it has called `_exit` or `_kill`; what has called it may not be known.
 //!
 //! The function may call others for ever: `Error_Handler` that blinks, or feeds a watchdog. So each core
 //! on which nothing has failed is looked at, whatever it executes.
@@ -24,6 +25,8 @@ use std::ops::RangeInclusive;
 
 use jig_model::post_mortem::StackFrame;
 use object::{Object as _, ObjectSymbol as _};
+
+use crate::exit_code::ENDS;
 
 /// The functions, by the system that has them.
 const FATAL: &[(&str, &[&str])] = &[
@@ -55,7 +58,10 @@ const FATAL: &[(&str, &[&str])] = &[
             "SecureFault_Handler",
         ],
     ),
-    ("C", &["abort", "__assert_func", "__aeabi_assert", "__stack_chk_fail", "longjmperror"]),
+    (
+        "C",
+        &["abort", "raise", "__assert_func", "__aeabi_assert", "__stack_chk_fail", "longjmperror"],
+    ),
     ("Arm EABI", &["__aeabi_idiv0", "__aeabi_ldiv0", "__rt_SIGABRT"]),
     (
         "C++",
@@ -67,11 +73,14 @@ const FATAL: &[(&str, &[&str])] = &[
             "__verbose_terminate_handler",
         ],
     ),
-    ("nRF5 SDK", &["app_error_fault_handler", "app_error_handler_bare"]),
+    ("nRF5 SDK", &["app_error_fault_handler", "app_error_handler_bare", "assert_nrf_callback"]),
     ("Infineon", &["Cy_SysLib_Halt", "Cy_SysLib_AssertFailed", "handle_error"]),
     ("Silicon Labs", &["assertEFM"]),
     ("TI driverlib", &["__error__"]),
-    ("TI SYS/BIOS", &["xdc_runtime_System_abort__E", "xdc_runtime_System_abortSpin__E"]),
+    (
+        "TI SYS/BIOS",
+        &["System_abort", "xdc_runtime_System_abort__E", "xdc_runtime_System_abortSpin__E"],
+    ),
     ("Pico SDK", &["hard_assertion_failure"]),
     ("Xilinx", &["Xil_Assert"]),
     ("QP", &["Q_onAssert", "Q_onError"]),
@@ -89,6 +98,8 @@ const FATAL_ENDS: &[&str] = &[
     "panic",
     "panic_handler",
     "panic_loop",
+    "panic_blink",
+    "error_loop",
     "panic_fmt",
     "fatal_error",
     "fatal_error_handler",
@@ -99,14 +110,15 @@ const FATAL_ENDS: &[&str] = &[
     "assertion_failed",
     "assertion_handler",
     "system_halt",
+    "system_failure",
     "last_chance_handler",
 ];
 
 /// Parts of names that Rust has mangled.
 const MANGLED: [&str; 2] = ["rust_begin_unwind", "9panicking9panic_fmt"];
 
-/// Functions that end a healthy program by `abort`.
-const ENDS: [&str; 3] = ["exit", "_exit", "__exit"];
+/// Functions by which a signal ends a program.
+const KILLS: [&str; 3] = ["_kill", "kill", "_kill_r"];
 
 /// Words of the stack that are searched for a return address. A called function keeps it above its
 /// own variables, and buffers of 1 KiB are the largest that such functions have.
@@ -148,9 +160,15 @@ fn ends_fatally(name: &str) -> bool {
 /// Finds the function in which a system has halted, innermost first, in the calls of a core.
 pub(crate) fn fatal_function(frames: &[StackFrame]) -> Option<&str> {
     let names: Vec<&str> = frames.iter().filter_map(|frame| frame.function.as_deref()).collect();
-    let ends = |caller: Option<&&str>| caller.is_some_and(|name| ENDS.contains(&base(name)));
-    let fatal = |(at, name): (usize, &&str)| {
-        is_fatal(name) && !(base(name) == "abort" && ends(names.get(at + 1)))
+    let caller = |at: usize| names.get(at + 1).map_or("", |name| base(name));
+    let has_called_end = |at: usize| {
+        let called = at.checked_sub(1).map_or("", |at| base(names[at]));
+        ENDS.contains(&called) || KILLS.contains(&called)
+    };
+    let fatal = |(at, name): (usize, &&str)| match base(name) {
+        "abort" => !ENDS.contains(&caller(at)),
+        "raise" => has_called_end(at) && caller(at) != "abort" && !ENDS.contains(&caller(at)),
+        _ => is_fatal(name),
     };
     let at = names.iter().enumerate().position(fatal)?;
     Some(names[at])
@@ -161,9 +179,8 @@ pub(crate) fn fatal_function(frames: &[StackFrame]) -> Option<&str> {
 pub(crate) struct FatalRanges(Vec<RangeInclusive<u64>>);
 
 impl FatalRanges {
-    /// Finds the functions; none in what is no ELF image with symbols.
-    pub(crate) fn of_image(elf: &[u8]) -> Self {
-        let Ok(file) = object::File::parse(elf) else { return Self(Vec::new()) };
+    /// Finds the functions; none in an image without symbols.
+    pub(crate) fn of(file: &object::File<'_>) -> Self {
         let symbols = file.symbols().filter(|symbol| symbol.is_definition());
         let fatal = symbols.filter(|symbol| {
             let name = symbol.name().unwrap_or_default();
@@ -173,7 +190,7 @@ impl FatalRanges {
         let range = |symbol: object::Symbol<'_, '_>| {
             let start = symbol.address() & !1;
             // A call that does not return may be the last instruction.
-            start..=start + symbol.size()
+            start..=start.saturating_add(symbol.size())
         };
         Self(fatal.map(range).collect())
     }
@@ -219,6 +236,14 @@ mod tests {
             (&["_exit", "abort", "at_end", "__call_exitprocs", "exit", "main"], Some(1)),
             (&["_exit", "raise", "abort", "exit", "main"], None),
             (&["_exit", "exit", "main"], None),
+            // Without unwind information, the caller is not known.
+            (&["_exit", "raise"], Some(1)),
+            (&["_kill", "raise", "abort", "main"], Some(2)),
+            (&["_kill", "raise", "main"], Some(1)),
+            (&["raise", "loop", "main"], None),
+            (&["on_event", "raise", "loop", "main"], None),
+            (&["System_abort", "main"], Some(0)),
+            (&["error_loop", "main"], Some(0)),
             (&["prvIdleTask"], None),
             (&["main", "Reset_Handler"], None),
             (&["panic_button_poll", "main"], None),
@@ -241,8 +266,8 @@ mod tests {
     #[test]
     fn an_image_without_such_functions_is_not_looked_at() {
         let elf = std::fs::read(fixture(RISCV, "fault-silent")).unwrap();
-        assert!(FatalRanges::of_image(&elf).is_empty());
-        assert!(FatalRanges::of_image(b"no ELF file").is_empty());
+        let file = object::File::parse(elf.as_slice()).unwrap();
+        assert!(FatalRanges::of(&file).is_empty());
     }
 
     #[test]

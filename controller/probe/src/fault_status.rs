@@ -252,6 +252,13 @@ impl FaultStatus {
         told.map(|&(_, number)| number).or(self.active_irq.map(|irq| 16 + irq))
     }
 
+    /// Returns the most urgent exception that is pending and enabled; `PRIMASK` does not count.
+    ///
+    /// Source: ARMv7-M manual B3.2.4 (ICSR).
+    pub(crate) fn pending(&self) -> Option<u32> {
+        self.icsr.map(|icsr| icsr >> 12 & 0x1ff).filter(|&pending| pending != 0)
+    }
+
     /// Returns the address of a data access that the bus refused, if the core kept it.
     pub(crate) fn bus_address(&self) -> Option<u32> {
         self.bfar.filter(|_| self.has(cfsr::BFARVALID))
@@ -291,11 +298,11 @@ impl FaultStatus {
             said.push(format!("SFAR: the security of memory refused {address:#010x}"));
         }
         if let Some(icsr) = self.icsr {
-            let (active, pending) = (icsr & 0x1ff, icsr >> 12 & 0x1ff);
+            let active = icsr & 0x1ff;
             if active != 0 {
                 said.push(format!("ICSR: {} is active", exception_name(active)));
             }
-            if pending != 0 {
+            if let Some(pending) = self.pending() {
                 said.push(format!("ICSR: {} is pending", exception_name(pending)));
             }
         }

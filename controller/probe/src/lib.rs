@@ -12,6 +12,7 @@ mod core_state;
 mod debug_info;
 mod diagnosis;
 mod error;
+mod exit_code;
 mod fatal_halt;
 mod fault_status;
 mod fault_watch;

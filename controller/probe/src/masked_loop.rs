@@ -1,20 +1,24 @@
 //! Endless loops of an image in which a program stands that has masked its interrupts. Pure.
 //!
 //! # Design
-//! The assertion that most users of FreeRTOS have prints nothing: it raises `BASEPRI`, so that only the
-//! most urgent interrupts are taken, and branches to itself; others wait for an interrupt in their loop, or for
-//! a variable that a debugger is to set. The compiler puts it into each function that asserts, so no name tells
-//! it; the instructions do. Others set `FAULTMASK`, which masks all but NMI. A program without an operating
-//! system has hardly a use for the two, and one whose image never sets them has no such loop. They are set by
-//! blocks of code that end soon, so a program that stays there does not go on as it was meant to.
+//! The assertion that most users of FreeRTOS have prints nothing: it masks interrupts, and branches to itself;
+//! others wait for an interrupt in their loop, or for a variable that a debugger is to set. The compiler puts it
+//! into each function that asserts, so no name tells it; the instructions do. What masks differs by the core, and
+//! so does what it proves:
+//!
+//! - `BASEPRI` lets only the most urgent interrupts through, `FAULTMASK` NMI alone. A program without an operating
+//!   system has hardly a use for the two. They are set by blocks of code that end soon, so a program that stays
+//!   there does not go on as it was meant to;
+//! - `PRIMASK`, and `mstatus.MIE` of RISC-V, are set by many healthy programs in the end. There, an interrupt has to
+//!   be enabled and pending, which the loop will never let through: a system with a tick that asserts leaves one.
+//!
+//! An image that never masks interrupts has no such loop. RISC-V cores begin with them masked.
 //!
 //! A core that waits for an interrupt does not tell its masks, as it executes nothing for a debugger. Then the
 //! code directly in front of the loop tells.
 //!
 //! A healthy program ends in such a loop, too: tests that run with interrupts locked wait in `main`, and
 //! some `exit` locks them first. Functions with names of an end have none.
-//!
-//! Armv6-M has neither; healthy programs end with `PRIMASK` set, so that register tells nothing.
 
 use std::ops::Range;
 
@@ -22,6 +26,7 @@ use object::{Architecture, Object as _, ObjectSection as _, ObjectSymbol as _};
 use object::{SectionKind, SymbolKind};
 
 use crate::fatal_halt::in_words;
+use crate::riscv::wait_loop_before as riscv_loop_before;
 
 /// Most halfwords of a loop, up to the branch that closes it.
 const LONGEST: usize = 8;
@@ -30,12 +35,41 @@ const LONGEST: usize = 8;
 const NEAR: usize = 12;
 
 /// Words in the names of functions in which healthy programs wait.
-const ENDS: [&str; 20] = [
-    "main", "exit", "idle", "test", "tests", "ztest", "end", "finish", "done", "stop", "halt",
-    "park", "sleep", "shutdown", "wfi", "reset", "reboot", "poweroff", "start", "startup",
+const ENDS: [&str; 31] = [
+    "main",
+    "exit",
+    "idle",
+    "test",
+    "tests",
+    "ztest",
+    "end",
+    "finish",
+    "finished",
+    "done",
+    "complete",
+    "completed",
+    "report",
+    "stop",
+    "halt",
+    "park",
+    "sleep",
+    "shutdown",
+    "wfi",
+    "reset",
+    "reboot",
+    "off",
+    "poweroff",
+    "start",
+    "startup",
+    "loop",
+    "forever",
+    "spin",
+    "quit",
+    "run",
+    "runner",
 ];
 
-/// The loops of an image that sets `BASEPRI` or `FAULTMASK`.
+/// The loops of an image that masks interrupts.
 #[derive(Debug, Default)]
 pub(crate) struct MaskedLoops {
     /// Their instructions, by where they begin.
@@ -47,17 +81,13 @@ pub(crate) struct MaskedLoops {
 }
 
 impl MaskedLoops {
-    /// Finds the loops; none in what is no ELF image of a Cortex-M.
-    pub(crate) fn of_image(elf: &[u8]) -> Self {
-        object::File::parse(elf).map_or_else(|_| Self::default(), |file| Self::of(&file, elf.len()))
-    }
-
-    /// As [`Self::of_image`], of a file that was parsed before; `budget` is its length.
+    /// Finds the loops; none in what is no image of a Cortex-M or a RISC-V. `budget` is the length of the file.
     pub(crate) fn of(file: &object::File<'_>, mut budget: usize) -> Self {
-        if file.architecture() != Architecture::Arm {
-            return Self::default();
-        }
-        let mut sets_mask = false;
+        let (loop_before, mut sets_mask): (fn(&[u16], usize) -> _, _) = match file.architecture() {
+            Architecture::Arm => (loop_before, false),
+            Architecture::Riscv32 => (riscv_loop_before, true),
+            _ => return Self::default(),
+        };
         let (mut loops, mut masked_before) = (Vec::new(), Vec::new());
         for section in file.sections().filter(|section| section.kind() == SectionKind::Text) {
             let bytes = section.data().unwrap_or_default();
@@ -177,11 +207,12 @@ fn is_look(code: u16) -> bool {
     }
 }
 
-/// `msr basepri, rN`, `msr basepri_max, rN`, `msr faultmask, rN`, `cpsid f` or `cpsid if`.
+/// `msr primask, rN`, `msr basepri, rN`, `msr basepri_max, rN`, `msr faultmask, rN`, `cpsid i`, `cpsid f` or
+/// `cpsid if`.
 fn sets_mask_by(code: &[u16]) -> bool {
     match code {
-        [0xb671 | 0xb673, ..] => true,
-        [first, 0x8811..=0x8813] => first & 0xfff0 == 0xf380,
+        [0xb671..=0xb673, ..] => true,
+        [first, 0x8810..=0x8813] => first & 0xfff0 == 0xf380,
         _ => false,
     }
 }
@@ -216,17 +247,20 @@ mod tests {
     use super::*;
     use crate::debug_info::tests::emulated::{M3, address_of, fixture};
 
+    fn loops_of(elf: &[u8]) -> MaskedLoops {
+        MaskedLoops::of(&object::File::parse(elf).unwrap(), elf.len())
+    }
+
     #[test]
     fn loops_of_functions_where_healthy_programs_wait_are_none() {
         let elf = std::fs::read(fixture(M3, "halt-masked")).unwrap();
-        let loops = MaskedLoops::of_image(&elf);
+        let loops = loops_of(&elf);
         let held = |name: &str| {
             let at = u32::try_from(address_of(&elf, name)).unwrap() & !1;
             (at..at + 64).step_by(2).any(|pc| loops.of_pc(pc).is_some())
         };
         assert!(held("queue_send"));
         assert!(!held("exit_masked"));
-        assert_eq!(MaskedLoops::of_image(b"no ELF file").of_pc(0), None);
     }
 
     #[test]
@@ -303,16 +337,15 @@ mod tests {
     }
 
     #[test]
-    fn an_image_that_sets_no_mask_has_none() {
-        let elf = std::fs::read(fixture(M3, "hang-after-pass")).unwrap();
-        assert!(MaskedLoops::of_image(&elf).loops.is_empty());
+    fn what_sets_a_mask_is_told() {
         for (code, sets) in [
             ([0xf383, 0x8811], true),
             ([0xf383, 0x8813], true),
             ([0xb671, 0xe7fe], true),
-            // `msr primask, r3`, `cpsid i`, `cpsie f`
-            ([0xf383, 0x8810], false),
-            ([0xb672, 0xe7fe], false),
+            ([0xf383, 0x8810], true),
+            ([0xb672, 0xe7fe], true),
+            // `msr control, r3`, `cpsie f`
+            ([0xf383, 0x8814], false),
             ([0xb661, 0xe7fe], false),
         ] {
             assert_eq!(sets_mask_by(&code), sets, "{code:x?}");

@@ -37,12 +37,7 @@ pub(crate) struct StackPlace {
 pub(crate) struct Variables(Vec<Range<u64>>);
 
 impl Variables {
-    /// Reads them; none of what is no ELF image.
-    pub(crate) fn of_image(elf: &[u8]) -> Self {
-        object::File::parse(elf).map_or_else(|_| Self::default(), |file| Self::of(&file))
-    }
-
-    /// As [`Self::of_image`], of a file that was parsed before.
+    /// Reads them.
     pub(crate) fn of(file: &object::File<'_>) -> Self {
         // GCC gives local variables of code that is not optimised no type.
         let lies_in_data = |symbol: &object::Symbol<'_, '_>| {

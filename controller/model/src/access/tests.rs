@@ -110,6 +110,7 @@ fn what_a_command_needs_follows_from_what_it_does() {
             place: place.clone(),
             image: None,
             resets: 0,
+            next_boot: None,
             until: None,
             console: None,
             reject: Vec::new(),

@@ -98,6 +98,9 @@ pub struct RunCommand {
     /// How often the target is expected to reset itself before that.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub resets: u8,
+    /// The first line of the boot behind such a reset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_boot: Option<Pattern>,
     /// Passes as soon as the console shows this; no test results are needed then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Pattern>,

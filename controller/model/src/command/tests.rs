@@ -42,6 +42,7 @@ fn commands() -> Vec<Command> {
             place: place(),
             image: image.clone(),
             resets: 1,
+            next_boot: Some(Pattern::new("^app ").unwrap()),
             until: Some(Pattern::new("ready v[0-9]").unwrap()),
             console: Some("uart1".parse().unwrap()),
             reject: vec![Pattern::new("ERROR").unwrap()],

@@ -9,21 +9,34 @@ use super::types::{Action, ActionKind, Behavior, Plan, PowerOp, Requirements, St
 use crate::pattern::Pattern;
 use crate::{ActionName, ConsoleName, Strictness};
 
-/// Builds the plan of `jig run`: deploy the image if there is one, power cycle, wait for as many
-/// resets of the target as are expected, then wait for a test report, or for a text where one is
-/// given, on the console that is named or the primary one.
-///
-/// The time-out counts for each of these waits; it is held between a millisecond and a day, so that
-/// the plan always ends.
-pub fn default_plan(
-    has_image: bool,
-    resets: u8,
-    until: Option<Pattern>,
-    console: Option<ConsoleName>,
-    timeout: Duration,
-) -> Plan {
+/// What `jig run` waits for.
+#[derive(Debug, Clone, Default)]
+pub struct RunWaits {
+    /// How often the target is expected to reset itself first.
+    pub resets: u8,
+    /// The first line of the boot behind each of these resets.
+    pub next_boot: Option<Pattern>,
+    /// A text that is waited for in place of a test report.
+    pub until: Option<Pattern>,
+    /// Where all of it is waited for; on the primary console if none is named.
+    pub console: Option<ConsoleName>,
+    /// How long each wait may take; it is held between a millisecond and a day, so that the plan
+    /// always ends.
+    pub timeout: Duration,
+}
+
+impl RunWaits {
+    /// Waits for a test report, or for a text, on the primary console.
+    pub fn new(until: Option<Pattern>, timeout: Duration) -> Self {
+        Self { until, timeout, ..Self::default() }
+    }
+}
+
+/// Builds the plan of `jig run`: deploy the image if there is one, power cycle, and wait.
+pub fn default_plan(has_image: bool, waits: RunWaits) -> Plan {
+    let RunWaits { resets, next_boot, until, console, timeout } = waits;
     let timeout = timeout.clamp(Duration::from_millis(1), MAX_WAIT);
-    let reset = ActionKind::ExpectReset { console: console.clone(), begins: None };
+    let reset = ActionKind::ExpectReset { console: console.clone(), begins: next_boot };
     let mut waits = vec![(reset, timeout); resets.into()];
     let kind = match until {
         Some(pattern) => {

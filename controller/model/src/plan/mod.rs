@@ -12,7 +12,7 @@ mod types;
 mod update;
 
 pub use action::defaults;
-pub use built_in::{command_plan, console_plan, default_plan};
+pub use built_in::{RunWaits, command_plan, console_plan, default_plan};
 pub use check::MAX_WAIT;
 pub use lower::MAX_ATTEMPTS;
 pub use types::{

@@ -347,7 +347,7 @@ fn the_built_in_plan_deploys_cycles_and_waits() {
         plan.stages[0].steps[0].behaviors[0].actions.iter().map(|a| a.kind.clone()).collect()
     };
     let cycle = ActionKind::Power { op: PowerOp::Cycle };
-    let plan = default_plan(true, 0, None, None, Duration::from_secs(5));
+    let plan = default_plan(true, RunWaits::new(None, Duration::from_secs(5)));
     assert_eq!(
         kinds(&plan),
         [
@@ -357,14 +357,17 @@ fn the_built_in_plan_deploys_cycles_and_waits() {
         ]
     );
     assert!(plan.stages[0].steps[0].behaviors[0].actions.iter().all(|a| a.timeout <= plan.timeout));
-    let plan = default_plan(false, 0, Some(pattern("login: ")), None, Duration::MAX);
+    let plan = default_plan(false, RunWaits::new(Some(pattern("login: ")), Duration::MAX));
     let any = vec![pattern("login: ")];
     assert_eq!(
         kinds(&plan),
         [cycle.clone(), ActionKind::Expect { console: None, any, reject: Vec::new(), echo: false }]
     );
     let console = Some("uart1".parse().unwrap());
-    let on = |until| kinds(&default_plan(false, 0, until, console.clone(), Duration::MAX)).pop();
+    let on = |until| {
+        let waits = RunWaits { console: console.clone(), ..RunWaits::new(until, Duration::MAX) };
+        kinds(&default_plan(false, waits)).pop()
+    };
     let any = vec![pattern("up")];
     let wait = ActionKind::Expect {
         console: console.clone(),
@@ -379,11 +382,13 @@ fn the_built_in_plan_deploys_cycles_and_waits() {
 
 #[test]
 fn expected_resets_come_between_the_power_cycle_and_the_wait() {
-    let plan = default_plan(true, 2, None, None, Duration::from_secs(5));
+    let next_boot = Some(pattern("^app "));
+    let waits = RunWaits::new(None, Duration::from_secs(5));
+    let plan = default_plan(true, RunWaits { resets: 2, next_boot: next_boot.clone(), ..waits });
     let actions = &plan.stages[0].steps[0].behaviors[0].actions;
     let names: Vec<_> = actions.iter().map(|action| action.name.to_string()).collect();
     assert_eq!(names, ["deploy", "power", "expect-reset-1", "expect-reset-2", "run"]);
-    let reset = ActionKind::ExpectReset { console: None, begins: None };
+    let reset = ActionKind::ExpectReset { console: None, begins: next_boot };
     assert!(actions[2].kind == reset && actions[3].kind == reset);
 }
 

@@ -15,6 +15,7 @@ use super::names::{readable, shorten};
 use super::variable_parts;
 use crate::MemoryRange;
 use crate::code_map::CodeMap;
+use crate::exit_code::ExitFunctions;
 use crate::masked_loop::MaskedLoops;
 use crate::stack_overrun::{StackPlace, Variables};
 
@@ -54,6 +55,19 @@ struct Function {
     start: u64,
     end: u64,
     name: String,
+    /// Whether it has no other name, and the table tells how long it is.
+    is_sure: bool,
+}
+
+impl Function {
+    /// Returns its name if the linker knows it by another one than the source does, as `asm` labels in C
+    /// cause.
+    fn renamed(&self, in_source: &str) -> Option<&str> {
+        let is_plain = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        // Compilers append what they made of a function: `.constprop.0`.
+        let name = self.name.split('.').next()?;
+        (self.is_sure && name != in_source && is_plain(name)).then_some(name)
+    }
 }
 
 /// A call at an address: a function, and the line that is executed in it.
@@ -95,6 +109,7 @@ pub struct Symbols {
     code: Vec<MemoryRange>,
     map: CodeMap,
     masked_loops: MaskedLoops,
+    exits: ExitFunctions,
     variables: Variables,
     lines: Option<addr2line::Context<SectionReader>>,
     dwarf: Option<Arc<gimli::Dwarf<SectionReader>>>,
@@ -188,6 +203,7 @@ impl Symbols {
             code: content(&file, elf.len(), |permissions| permissions.executable()),
             map: CodeMap::of(&file, elf.len()),
             masked_loops: MaskedLoops::of(&file, elf.len()),
+            exits: ExitFunctions::of(&file),
             variables: Variables::of(&file),
             lines,
             dwarf,
@@ -295,6 +311,11 @@ impl Symbols {
         &self.masked_loops
     }
 
+    /// Returns the functions by which a program ends.
+    pub(crate) fn exits(&self) -> &ExitFunctions {
+        &self.exits
+    }
+
     /// Returns where the variables of an operating system are.
     pub(crate) fn layouts(&self) -> &Layouts {
         &self.layouts
@@ -358,16 +379,18 @@ impl Symbols {
             }
             places
         });
-        let known = self.function_at(address);
-        match places.last_mut() {
-            Some(outermost) => {
-                outermost.function = outermost.function.take().or(known.map(str::to_owned));
+        let known = self.function(address);
+        if places.is_empty() {
+            places.push(CodePlace { function: None, file: None, line: None });
+        }
+        if let (Some(outermost), Some(known)) = (places.last_mut(), known) {
+            let name = match &outermost.function {
+                Some(name) => known.renamed(name),
+                None => Some(known.name.as_str()),
+            };
+            if let Some(name) = name {
+                outermost.function = Some(name.to_owned());
             }
-            None => places.push(CodePlace {
-                function: known.map(str::to_owned),
-                file: None,
-                line: None,
-            }),
         }
         places
     }
@@ -384,11 +407,20 @@ fn read_functions(file: &object::File<'_>, thumb: u64) -> Vec<Function> {
                 return None;
             }
             let start = symbol.address() & thumb;
-            Some(Function { start, end: start.checked_add(symbol.size())?, name: readable(name) })
+            Some(Function {
+                start,
+                end: start.checked_add(symbol.size())?,
+                name: readable(name),
+                is_sure: symbol.size() > 0,
+            })
         })
         .collect();
     functions.sort_by(|a, b| a.start.cmp(&b.start).then_with(|| b.end.cmp(&a.end)));
-    functions.dedup_by_key(|function| function.start);
+    functions.dedup_by(|other, first| {
+        let is_same = other.start == first.start;
+        first.is_sure &= !is_same;
+        is_same
+    });
     // Assembly may not say how long a function is: it lasts until the next.
     let starts: Vec<u64> = functions.iter().map(|function| function.start).collect();
     let section_end = |address: u64| {

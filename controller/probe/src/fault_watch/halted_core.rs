@@ -16,6 +16,7 @@
 //!   of some boards answers there, too, and the core executes what it reads;
 //! - *a program counter that lies in data, in code that was overwritten or within an instruction*, for the
 //!   same reason ([`crate::code_map`]);
+//! - *a call of `exit` with a code other than 0*, where nothing ends the emulator ([`crate::exit_code`]);
 //! - *a loop with interrupts masked* ([`crate::masked_loop`]);
 //! - *a stack that has grown into a variable* ([`crate::stack_overrun`]).
 //!
@@ -34,7 +35,7 @@ use crate::debug_info::{Symbols, Unwound, exception_name};
 use crate::fatal_halt::fatal_function;
 use crate::fault_status::FaultStatus;
 use crate::post_mortem::exception_of;
-use crate::riscv::interrupted_at;
+use crate::riscv::{interrupted_at, masked_interrupt};
 use crate::stack_overrun::StackPlace;
 use crate::{CoreKind, CoreSnapshot};
 
@@ -46,6 +47,8 @@ const FRAME: u64 = 32;
 pub(super) enum HaltedCore {
     /// In a function where its system waits after a fatal error.
     Fatal(String),
+    /// In `exit`, which was called with a code that is not 0.
+    Exited(i32),
     /// In the handler of an exception, or in one that has interrupted it.
     InHandler {
         /// The numbers of the exceptions that are active for sure.
@@ -74,8 +77,13 @@ pub(super) enum HaltedCore {
     CodeOutside(u32),
     /// With a program counter that lies in what is no code.
     InNoCode(u32, NoCode),
-    /// In a loop, which begins at the address, with interrupts masked.
-    InMaskedLoop(u32),
+    /// In a loop with interrupts masked.
+    InMaskedLoop {
+        /// Where the loop begins.
+        at: u32,
+        /// The interrupt that is pending, where the mask alone proves nothing.
+        pending: Option<String>,
+    },
 }
 
 /// A stopped core, and what the image and the profile say of it.
@@ -101,14 +109,35 @@ impl StoppedCore<'_> {
         self.stands().into_iter().map(|stand| (stand.pc, stand.stack))
     }
 
-    /// Returns the address of the loop in which the core stands with interrupts masked, or goes on so behind an
-    /// interrupt.
-    fn in_masked_loop(&self) -> Option<u32> {
+    /// Returns the code other than 0 with which the program has called `exit`, where its calls tell.
+    fn exit_code(&self) -> Option<i32> {
+        let symbols = self.symbols?;
+        let returns = self.unwound.frames.iter().skip(1).map(|frame| frame.pc);
+        let mut returns = returns.filter_map(|pc| u32::try_from(pc).ok());
+        returns.find_map(|to| symbols.exits().code_handed(to, symbols.code_map()))
+    }
+
+    /// Tells of the loop in which the core stands with interrupts masked, or goes on so behind an interrupt.
+    fn in_masked_loop(&self) -> Option<HaltedCore> {
+        let masked = self.in_loop_with_priority_masked();
+        masked.map(|at| HaltedCore::InMaskedLoop { at, pending: None }).or_else(|| {
+            let name = match self.core.kind {
+                CoreKind::Riscv32 => interrupt_name(masked_interrupt(self.core)?),
+                _ if self.core.register("primask")? == 0 => return None,
+                _ => exception_name(FaultStatus::read(self.core).pending()?),
+            };
+            let at = self.symbols?.masked_loops().of_pc(physical_pc(self.core)?)?;
+            Some(HaltedCore::InMaskedLoop { at, pending: Some(name) })
+        })
+    }
+
+    /// Returns the address of such a loop, where `BASEPRI` or `FAULTMASK` is set.
+    fn in_loop_with_priority_masked(&self) -> Option<u32> {
         let loops = self.symbols?.masked_loops();
         let register = |name: &str| self.core.register(name).and_then(|v| u32::try_from(v).ok());
         let Some(base_priority) = register("basepri") else {
             // A core that waits for an interrupt copies none of these registers.
-            let has_masks = self.core.kind != CoreKind::Armv6m;
+            let has_masks = matches!(self.core.kind, CoreKind::Armv7m | CoreKind::Armv8m);
             let pc = pc_of(self.core).filter(|_| has_masks)?;
             return loops.that_masks_before(pc);
         };
@@ -165,6 +194,9 @@ impl HaltedCore {
         if let Some(name) = fatal_function(&stopped.unwound.frames) {
             return Some(Self::Fatal(name.to_owned()));
         }
+        if let Some(code) = stopped.exit_code() {
+            return Some(Self::Exited(code));
+        }
         let (stands, memory) = (stopped.stands(), stopped.memory);
         // A function that has a name is one, wherever it lies.
         let mut outside =
@@ -183,7 +215,7 @@ impl HaltedCore {
         let in_code = || stands.iter().find_map(enters).map(Self::StackInCode);
         let overrun = || Self::with_overrun_stack(stopped.unwound, stopped.symbols?);
         let stack = || stack().or_else(in_code).or_else(unaligned).or_else(overrun);
-        let masked = || stopped.in_masked_loop().map(Self::InMaskedLoop);
+        let masked = || stopped.in_masked_loop();
         outside.or_else(data).or_else(stack).or_else(masked).or_else(|| {
             let running = exception_of(&stopped.core.registers)?;
             if running == 0 {
@@ -216,6 +248,10 @@ impl HaltedCore {
                 let stays = open.iter().rev().find(stays)?.number;
                 Some(Self::InHandler { active: vec![stays], open: Vec::new() })
             }
+            // Another interrupt may be pending by now.
+            (Self::InMaskedLoop { at, .. }, Self::InMaskedLoop { at: before, .. }) => {
+                (at == before).then_some(self)
+            }
             (now, first) if now.is_lost() && first.is_lost() => Some(self),
             (now, first) => (now == first).then_some(self),
         }
@@ -231,10 +267,11 @@ impl HaltedCore {
             | Self::CodeOutside(_)
             | Self::InNoCode(..) => true,
             Self::Fatal(_)
+            | Self::Exited(_)
             | Self::InHandler { .. }
             | Self::LeftActive(_)
             | Self::InTrap { .. }
-            | Self::InMaskedLoop(_) => false,
+            | Self::InMaskedLoop { .. } => false,
         }
     }
 
@@ -242,7 +279,8 @@ impl HaltedCore {
     pub(super) fn proves(&self) -> Cause {
         match self {
             Self::Fatal(_) => Cause::GuestPanic,
-            Self::InHandler { .. }
+            Self::Exited(_)
+            | Self::InHandler { .. }
             | Self::LeftActive(_)
             | Self::InTrap { .. }
             | Self::StackOutside(_)
@@ -251,7 +289,7 @@ impl HaltedCore {
             | Self::StackOverrun(_)
             | Self::CodeOutside(_)
             | Self::InNoCode(..)
-            | Self::InMaskedLoop(_) => Cause::Unconfirmed,
+            | Self::InMaskedLoop { .. } => Cause::Unconfirmed,
         }
     }
 
@@ -259,6 +297,9 @@ impl HaltedCore {
     pub(super) fn words(&self) -> String {
         match self {
             Self::Fatal(name) => format!("{name} is where the system waits after a fatal error"),
+            Self::Exited(code) => {
+                format!("the program has called exit({code}), and waits in it")
+            }
             Self::InHandler { active, .. } => {
                 let names: Vec<String> = active.iter().copied().map(exception_name).collect();
                 format!("the handler of {} does not return", names.join(", "))
@@ -268,12 +309,7 @@ impl HaltedCore {
                 exception_name(*number)
             ),
             Self::InTrap { interrupt, .. } => {
-                let name = match interrupt {
-                    3 => "the machine software interrupt".to_owned(),
-                    7 => "the machine timer interrupt".to_owned(),
-                    11 => "a machine external interrupt".to_owned(),
-                    number => format!("interrupt {number}"),
-                };
+                let name = interrupt_name(*interrupt);
                 format!("the trap handler does not return from {name}")
             }
             Self::StackOutside(at) => format!(
@@ -302,15 +338,29 @@ impl HaltedCore {
                 "the program counter {at:#010x} lies within an instruction, the second half of which is \
                  executed as another one"
             ),
-            Self::InMaskedLoop(at) => format!(
+            Self::InMaskedLoop { at, pending: None } => format!(
                 "it stays in a loop at {at:#010x} with interrupts masked by BASEPRI or \
                  FAULTMASK, as an assertion that prints nothing does"
+            ),
+            Self::InMaskedLoop { at, pending: Some(name) } => format!(
+                "it stays in a loop at {at:#010x} with interrupts masked, and {name} is pending, as behind \
+                 an assertion that prints nothing"
             ),
             Self::CodeOutside(at) => format!(
                 "the program counter {at:#010x} lies in no memory of the profile (if the board has memory \
                  there, add it to `memory`)"
             ),
         }
+    }
+}
+
+/// Names an interrupt of RISC-V.
+fn interrupt_name(number: u32) -> String {
+    match number {
+        3 => "the machine software interrupt".to_owned(),
+        7 => "the machine timer interrupt".to_owned(),
+        11 => "a machine external interrupt".to_owned(),
+        number => format!("interrupt {number}"),
     }
 }
 
@@ -486,7 +536,7 @@ mod tests {
             let stopped =
                 StoppedCore { core: &core, unwound, symbols: Some(&symbols), memory: &[] };
             let found = HaltedCore::of(&stopped, None, Exceptions::default()).unwrap();
-            assert_eq!(matches!(found, HaltedCore::InMaskedLoop(_)), told, "{found:?}");
+            assert_eq!(matches!(found, HaltedCore::InMaskedLoop { .. }), told, "{found:?}");
         }
     }
 
@@ -497,13 +547,18 @@ mod tests {
         let loops = symbols.masked_loops();
         let start = u32::try_from(address_of(&elf, "queue_send")).unwrap() & !1;
         let at = (start..start + 64).step_by(2).find(|&pc| loops.of_pc(pc).is_some()).unwrap();
-        for (masks, pc, told) in [
-            (&[("basepri", 0x50), ("faultmask", 0)][..], at, true),
-            (&[("basepri", 0), ("faultmask", 1)], at, true),
-            (&[("basepri", 0), ("primask", 1)], at, false),
-            (&[("basepri", 0x50)], start, false),
+        let by_priority = HaltedCore::InMaskedLoop { at, pending: None };
+        let tick = HaltedCore::InMaskedLoop { at, pending: Some("SysTick".into()) };
+        for (masks, pc, pending, told) in [
+            (&[("basepri", 0x50), ("faultmask", 0)][..], at, 0_u32, Some(&by_priority)),
+            (&[("basepri", 0), ("faultmask", 1)], at, 0, Some(&by_priority)),
+            (&[("basepri", 0), ("primask", 1)], at, 0, None),
+            (&[("basepri", 0), ("primask", 1)], at, 15, Some(&tick)),
+            (&[("basepri", 0), ("primask", 0)], at, 15, None),
+            (&[("basepri", 0), ("primask", 1)], start, 15, None),
+            (&[("basepri", 0x50)], start, 0, None),
             // It waits, and the code in front of the loop raises the priority.
-            (&[], at, true),
+            (&[], at, 0, Some(&by_priority)),
         ] {
             let mut core = core(0x2000_0800, None);
             let register = |name: &str, value: u32| RegisterValue {
@@ -513,12 +568,17 @@ mod tests {
             };
             core.registers.push(register("pc", pc));
             core.registers.extend(masks.iter().map(|&(name, value)| register(name, value)));
+            let icsr = (pending << 12).to_le_bytes().to_vec();
+            core.memory.push(MemoryRange { start: 0xe000_ed04, bytes: icsr });
             let unwound = &Unwound::default();
             let stopped =
                 StoppedCore { core: &core, unwound, symbols: Some(&symbols), memory: &[] };
             let found = HaltedCore::of(&stopped, None, Exceptions::default());
-            assert_eq!(found, told.then_some(HaltedCore::InMaskedLoop(at)), "{masks:?} {pc:#x}");
+            assert_eq!(found.as_ref(), told, "{masks:?} {pc:#x} {pending}");
         }
+        // Another interrupt has become pending.
+        let other = HaltedCore::InMaskedLoop { at, pending: Some("IRQ3".into()) };
+        assert!(tick.since(&other).is_some());
     }
 
     fn executing(number: u32, open: &[(u32, u64)], faults: u32) -> Option<HaltedCore> {

@@ -1,25 +1,27 @@
 //! The registers of an emulated core at this moment, read while it runs.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use jig_drivers::qemu::{Exceptions, Machine, TrapTaken};
 use jig_model::Cause;
 use jig_model::post_mortem::{FaultProof, FaultSighting, PostMortem};
-use jig_model::profile::MemoryRegion;
+use jig_model::profile::{MemoryKind, MemoryRegion};
 use jig_model::protocol::{BoxFuture, DebugPort, DriverError, PostMortemRequest};
+use tokio::task::{JoinHandle, spawn_blocking};
 
 use super::halted_core::{is_lost, physical_pc};
 use super::telling::told;
 use super::trap_watch::is_emulated;
 use crate::code_map::CodeMap;
 use crate::debug_info::{exception_name, is_fault};
+use crate::exit_code::ExitFunctions;
 use crate::fatal_halt::{FatalRanges, STACK_WORDS};
 use crate::masked_loop::MaskedLoops;
 use crate::post_mortem::exception_of;
-use crate::riscv::{Trap, interrupt, parse_registers};
+use crate::riscv::{Trap, interrupt, masked_interrupt, parse_registers};
 use crate::stack_overrun::Variables;
-use crate::{CoreSnapshot, Why, parse_register_dump};
+use crate::{CoreKind, CoreSnapshot, Why, parse_register_dump};
 
 /// What an image says of addresses, as far as a glance at registers needs it.
 #[derive(Default)]
@@ -28,18 +30,48 @@ pub(super) struct ImageRanges {
     code: CodeMap,
     masked_loops: MaskedLoops,
     variables: Variables,
+    exits: ExitFunctions,
 }
 
 impl ImageRanges {
     /// Reads an image; one that cannot be read says nothing.
     pub(super) fn load(image: &Path) -> Self {
-        let of = |elf: Vec<u8>| Self {
-            fatal: FatalRanges::of_image(&elf),
-            code: CodeMap::of_image(&elf),
-            masked_loops: MaskedLoops::of_image(&elf),
-            variables: Variables::of_image(&elf),
-        };
-        fs::read(image).map(of).unwrap_or_default()
+        let Ok(elf) = fs::read(image) else { return Self::default() };
+        let Ok(file) = object::File::parse(elf.as_slice()) else { return Self::default() };
+        Self {
+            fatal: FatalRanges::of(&file),
+            code: CodeMap::of(&file, elf.len()),
+            masked_loops: MaskedLoops::of(&file, elf.len()),
+            variables: Variables::of(&file),
+            exits: ExitFunctions::of(&file),
+        }
+    }
+}
+
+/// An image that is read ahead of the look that wants it.
+pub(super) struct ImageAhead {
+    path: PathBuf,
+    ranges: JoinHandle<ImageRanges>,
+}
+
+impl ImageAhead {
+    /// Begins to read an image.
+    pub(super) fn begin(path: &Path) -> Self {
+        let path = path.to_owned();
+        let image = path.clone();
+        Self { path, ranges: spawn_blocking(move || ImageRanges::load(&image)) }
+    }
+
+    /// Takes what was read ahead, or reads the image where it was not.
+    pub(super) async fn take(
+        ahead: &mut Option<Self>,
+        path: &Path,
+    ) -> Result<ImageRanges, DriverError> {
+        let known = ahead.take().filter(|ahead| ahead.path == path);
+        let Self { ranges, .. } = known.unwrap_or_else(|| Self::begin(path));
+        ranges.await.map_err(|error| {
+            DriverError::new(Cause::InternalError, "read the image").with_source(error)
+        })
     }
 }
 
@@ -93,30 +125,39 @@ impl CurrentRegisters {
         if is_lost(&core, memory, &image.code) || interrupt(&core).is_some() {
             return Ok(true);
         }
-        if let Some(pc) = physical_pc(&core)
+        let is_ram = |pc: u32| {
+            let region = memory.iter().find(|region| region.contains(pc.into()));
+            region.is_none_or(|region| region.kind == MemoryKind::Ram)
+        };
+        if let Some(pc) = physical_pc(&core).filter(|&pc| is_ram(pc))
             && self.is_in_overwritten(&image.code, pc).await?
         {
             return Ok(true);
         }
         let register = |name| core.register(name).and_then(|value| u32::try_from(value).ok());
-        if register("pc").is_some_and(|pc| image.masked_loops.of_pc(pc).is_some()) {
+        // The emulator tells no mask of a Cortex-M without a look.
+        let may_mask = core.kind != CoreKind::Riscv32 || masked_interrupt(&core).is_some();
+        if may_mask && register("pc").is_some_and(|pc| image.masked_loops.of_pc(pc).is_some()) {
             return Ok(true);
         }
         if register("sp").is_some_and(|stack| image.variables.hold_stack(stack)) {
             return Ok(true);
         }
         let fatal = &image.fatal;
-        if fatal.is_empty() {
+        let exits = register("pc").is_some_and(|pc| image.exits.hold(pc));
+        if fatal.is_empty() && !exits {
             return Ok(false);
         }
-        let returns = ["pc", "lr", "ra"].into_iter().filter_map(register);
+        let matters =
+            |at: u32| fatal.hold(at) || exits && image.exits.code_handed(at, &image.code).is_some();
         let interrupted = exception_of(&core.registers).is_some_and(|number| number != 0);
-        if interrupted || returns.into_iter().any(|at| fatal.hold(at)) {
+        let mut returns = ["pc", "lr", "ra"].into_iter().filter_map(register);
+        if interrupted || returns.any(matters) {
             return Ok(true);
         }
         let Some(stack) = register("sp") else { return Ok(false) };
         let words = self.machine.words(stack, STACK_WORDS).await?;
-        Ok(words.into_iter().any(|word| fatal.hold(word)))
+        Ok(words.into_iter().any(matters))
     }
 }
 

@@ -25,7 +25,7 @@ use super::capture::{CortexM, capture_riscv};
 use super::fault_loop::{FaultShape, FaultStand, Registers, WATCHED};
 use super::fault_stand::{AwaitedReturn, FaultFrame, WatchPoints, standing_in_fault};
 use super::halted_core::{HaltedCore, StoppedCore};
-use super::registers::{CurrentRegisters, ImageRanges, at_end, sighting, suspicion};
+use super::registers::{CurrentRegisters, ImageAhead, at_end, sighting, suspicion};
 use super::stopped_core::{halt_story, story_of, trap_story, unseen_story};
 use super::telling::{RequestSymbols, told, told_with};
 use super::trap_watch::standing_in_trap;
@@ -97,7 +97,8 @@ impl PartFactory for WatchedEmulator {
         started.map_err(|error| {
             DriverError::new(Cause::RigUnhealthy, "start the fault watch").with_source(error)
         })?;
-        let handle = WatchHandle { messages: messages.clone(), registers, latest, profile };
+        let handle =
+            WatchHandle { messages: messages.clone(), registers, latest, profile, image: None };
         protocols.debug = Some(Box::new(handle));
         let watched = WatchedPower { inner: power, machine, messages: Some(messages) };
         protocols.power = Some(Box::new(watched));
@@ -152,6 +153,8 @@ struct WatchHandle {
     registers: CurrentRegisters,
     latest: Arc<LatestLaunch>,
     profile: Arc<BoardProfile>,
+    /// What is being read for the next look.
+    image: Option<ImageAhead>,
 }
 
 /// What is known of the latest launch, for callers that cannot wait for the thread.
@@ -191,13 +194,17 @@ impl DebugPort for WatchHandle {
         })
     }
 
+    fn read_ahead(&mut self, image: &Path) {
+        self.image = Some(ImageAhead::begin(image));
+    }
+
     fn fatal_halt<'a>(
         &'a mut self,
         image: &'a Path,
     ) -> BoxFuture<'a, Result<Option<FaultSighting>, DriverError>> {
         Box::pin(async move {
             let WatchState::Reported(log) = self.latest.get() else { return Ok(None) };
-            let image = ImageRanges::load(image);
+            let image = ImageAhead::take(&mut self.image, image).await?;
             // A handler may have been left for a thread without a return from it.
             let open = !log.seen().open.is_empty();
             if !open && !self.registers.may_have_halted(&image, &self.profile.memory).await? {

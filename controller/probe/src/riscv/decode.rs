@@ -106,8 +106,13 @@ pub(crate) fn is_call_before(to: u32, target: u32, code: impl Fn(u32) -> Option<
     if narrow || wide && half(8) & 0x7f != 0x17 {
         return true;
     }
+    call_length(to, target, code).is_some()
+}
+
+/// Returns how many bytes the call of `target` has that returns to `to`, given a way to read half-words of code.
+pub(crate) fn call_length(to: u32, target: u32, code: impl Fn(u32) -> Option<u16>) -> Option<u32> {
     // A call has two, four, or, with the upper half of the address, eight bytes.
-    [2, 4, 8].into_iter().any(|len| {
+    [2, 4, 8].into_iter().find(|&len| {
         let (mut sweep, mut at, mut flow) = (Sweep::default(), to.wrapping_sub(len), None);
         while at < to {
             let Some(first) = code(at) else { return false };

@@ -6,9 +6,12 @@
 mod decode;
 mod registers;
 mod trap;
+mod wait_loop;
 
-pub(crate) use decode::{CodeFlow, Sweep, is_call_before};
+pub(crate) use decode::{CodeFlow, Sweep, call_length, is_call_before};
 pub(crate) use registers::parse_registers;
 pub(crate) use trap::{
-    Trap, TrapStand, in_call, in_interrupt, in_reported, interrupt, interrupted_at, nowhere, stand,
+    Trap, TrapStand, in_call, in_interrupt, in_reported, interrupt, interrupted_at,
+    masked_interrupt, nowhere, stand,
 };
+pub(crate) use wait_loop::wait_loop_before;

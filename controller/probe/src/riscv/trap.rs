@@ -336,7 +336,15 @@ pub(crate) fn interrupt(snapshot: &CoreSnapshot) -> Option<u32> {
     entered_interrupt(snapshot).map(|(cause, _)| cause)
 }
 
-/// Returns where such an interrupt has interrupted the core.
+/// Returns an interrupt that is enabled and pending, and that the core does not take, because interrupts of
+/// machine mode are off.
+pub(crate) fn masked_interrupt(snapshot: &CoreSnapshot) -> Option<u32> {
+    let word = |name: &str| snapshot.register(name).and_then(|v| u32::try_from(v).ok());
+    let waiting = word("mip")? & word("mie")?;
+    (word("mstatus")? & MIE == 0 && waiting != 0).then(|| waiting.trailing_zeros())
+}
+
+/// Returns where an interrupt that [`interrupt`] tells has interrupted the core.
 pub(crate) fn interrupted_at(snapshot: &CoreSnapshot) -> Option<u32> {
     entered_interrupt(snapshot).map(|(_, trap)| trap.at)
 }

@@ -101,7 +101,7 @@ pub(super) fn image_of<'i>(
 }
 
 /// Returns the file of an image that has symbols; other formats name no function and no line.
-fn symbols_of(image: Option<&Image>) -> Option<PathBuf> {
+pub(super) fn symbols_of(image: Option<&Image>) -> Option<PathBuf> {
     let symbols = image.filter(|image| image.format == ImageFormat::Elf);
     symbols.map(|image| image.path.clone())
 }

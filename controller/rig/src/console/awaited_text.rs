@@ -19,6 +19,7 @@
 //! A text that names a failure itself is denied and counted in other ways (`no errors`), so only the
 //! borders of its words count. `awaited_text_lines.toml` holds examples and near misses.
 
+use super::error_codes;
 use super::failed_result::{counts_failure, names_failure};
 use super::suspicion::is_suspicious;
 use super::trouble::tells_trouble;
@@ -87,10 +88,10 @@ const RESTRICTIONS: &str = "\
     with the exception, with one exception, not yet, not really, not quite, not fully, not all, \
     timed out, see failures, see errors, was not, was lost, were not, did not, not reached, not seen, not \
     received, never came, never reached, was never, prematurely, too early, abnormally, \
-    unexpectedly, with unexpected, unsuccessfully, missing, by timeout";
+    unexpectedly, with unexpected, unsuccessfully, missing, by timeout, in error";
 
 /// Words that take a good verdict back where nothing but a reason stands behind them.
-const FAILED: &str = "failed failure timeout aborted crashed";
+const FAILED: &str = "failed failure timeout aborted crashed rejected cancelled canceled";
 
 /// Words by which a crash ends, beside those of trouble.
 const CRASH_ENDS: &str = "\
@@ -421,7 +422,10 @@ fn is_failing_value(last: &Word<'_>, behind: &str, ends: &dyn Fn() -> bool) -> b
         let told = behind.trim_matches([' ', ',', ';', '(', ')', '[', ']', '-', '.', ':']);
         counts_failure(told)
     };
-    if is_good(last) && (takes_back(last, &next) || counts()) || is_state_taken_back(last, &next) {
+    let named = || error_codes::takes_back(behind);
+    if is_good(last) && (takes_back(last, &next) || counts() || named())
+        || is_state_taken_back(last, &next)
+    {
         return true;
     }
     names_code(last) && is_code_value(last, &next, behind, ends)
@@ -509,6 +513,11 @@ fn takes_back(last: &Word<'_>, next: &[Word<'_>]) -> bool {
     {
         return true;
     }
+    // `done => 0xfffffffb`
+    let negative = value.text.strip_prefix("0xffff").is_some_and(|rest| rest.len() == 4);
+    if negative && next.len() == 1 && joint.bytes().all(|b| b" :=>-(".contains(&b)) {
+        return true;
+    }
     // `done: -3`
     let minus = joint.strip_suffix('-').is_some_and(|joint| !joint.is_empty() && is_asked(joint));
     if minus && next.len() == 1 && number(value) > Some(0) {
@@ -530,11 +539,14 @@ fn takes_back(last: &Word<'_>, next: &[Word<'_>]) -> bool {
     if plain && with && (bad && next.len() == 2 || some && next.get(2).is_some_and(is_bad)) {
         return true;
     }
-    let code = listed(CODES, &value.text) || matches!(value.text.as_str(), "status" | "code");
-    let behind = value.after;
-    let rest = next.get(1..).unwrap_or_default();
+    // `done, status 3`, `finished with error -5`
+    let Some((name, rest)) = next.get(usize::from(with)..).and_then(<[_]>::split_first) else {
+        return false;
+    };
+    let is_code = listed(CODES, &name.text) || matches!(name.text.as_str(), "status" | "code");
+    let code = is_code || with && is_bad(name);
     let ends = || true;
-    plain && code && rest.len() <= 3 && is_code_value(value, rest, behind, &ends)
+    plain && code && rest.len() <= 3 && is_code_value(name, rest, name.after, &ends)
 }
 
 /// `run 13, good 12`, `ok: 12 (13 run)`: two counts, and fewer have passed than were run.

@@ -69,7 +69,7 @@ const BANNERS: &[Banner] = &[
 ];
 
 /// Finds a banner anywhere in some output.
-static ANYWHERE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+pub(super) static ANYWHERE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let ascii = syntax::Config::new().unicode(false).utf8(false);
     // Some loggers put a level or a tag in brackets in front, also one of no known form.
     let tagged = |pattern: &str| format!(r"(?:\[[A-Z]+[^\]\r\n]*\] *)?(?:{pattern})");

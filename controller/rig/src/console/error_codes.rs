@@ -64,13 +64,26 @@ const WANTS_ERROR: &[&str] = &[
 /// Words of a line that takes the error back.
 const EXCUSES: &str = "ok pass passed expected wanted ignored skipped todo known allowed simulated";
 
-pub(super) static CODES: LazyLock<Option<Regex>> = LazyLock::new(|| {
+/// What stands behind a verdict that such a code takes back: `mount done|: -EIO`, `done| with ESP_FAIL`.
+const BEHIND: &str = r"^[ :=>,;(.-]*(?:in )?KEYCODE(?:[^\w]|$)";
+
+pub(super) static CODES: LazyLock<Option<Regex>> = LazyLock::new(|| compiled(PATTERNS));
+
+static CODES_BEHIND: LazyLock<Option<Regex>> = LazyLock::new(|| compiled(&[BEHIND]));
+
+fn compiled(patterns: &[&str]) -> Option<Regex> {
     let ascii = syntax::Config::new().unicode(false).utf8(false);
     let put = |text: String, (name, part): &(&str, &str)| text.replace(name, part);
     let patterns: Vec<String> =
-        PATTERNS.iter().map(|text| PARTS.iter().fold((*text).to_owned(), put)).collect();
+        patterns.iter().map(|text| PARTS.iter().fold((*text).to_owned(), put)).collect();
     Regex::builder().configure(searched_once()).syntax(ascii).build_many(&patterns).ok()
-});
+}
+
+/// Tells whether the name of an error follows a verdict directly, in what stands behind it.
+pub(super) fn takes_back(behind: &str) -> bool {
+    let Some(codes) = &*CODES_BEHIND else { return false };
+    codes.find(behind).is_some_and(|found| !is_success(&behind[found.range()]))
+}
 
 /// Tells whether a text gives the name of an error as the result of a test.
 pub(super) fn is_failed_code(text: &str) -> bool {

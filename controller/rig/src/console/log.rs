@@ -279,10 +279,11 @@ impl LogWriter {
         self.note(written)
     }
 
-    /// Makes everything durable.
+    /// Makes everything durable. Many a console never has any bytes.
     pub(super) fn sync(&mut self) -> io::Result<()> {
         self.guard()?;
-        let synced = self.raw.sync().and_then(|()| self.index.sync());
+        let raw = if self.len > 0 { self.raw.sync() } else { Ok(()) };
+        let synced = raw.and_then(|()| self.index.sync());
         self.note(synced)
     }
 

@@ -32,7 +32,7 @@ const HIGH: &str =
 /// Text of which one stands in each such line.
 pub(super) const HINTS: &str = r"[0-9][^\r\n(\[]{0,10}[(\[] ?(?:m(?:in|ax|\xc3\xadn|\xc3\xa1x|indest)|h\xc3\xb6chst|limit|required|need|at (?:least|most)|target|[lu]sl|[<>]|\xe2\x89[\xa4\xa5]|allowed|budget|deadline|range|spec|[-+]?[0-9][^\r\n()\[\]]*(?:\.\.|\xe2\x80|to|-)[^\r\n()\[\]]*[0-9] ?[a-z\xc2\xce%])";
 
-static LIMITS: LazyLock<Option<Regex>> = LazyLock::new(|| {
+pub(super) static LIMITS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let pattern = PATTERN.replace("LOW", LOW).replace("HIGH", HIGH);
     Regex::builder().configure(searched_once()).build(&pattern).ok()
 });

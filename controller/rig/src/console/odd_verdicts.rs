@@ -46,8 +46,8 @@ const BAD_STATUS: [&str; 7] = ["ERR", "FAIL", "TIMEOUT", "INVALID", "DENIED", "C
 const PASSED_VALUES: &str = "pass passed ok success";
 const FAILED_VALUES: &str = "fail failed failure error nok ng";
 
-static PASSED_VERDICTS: LazyLock<Option<Regex>> = LazyLock::new(|| any_of(PASSED));
-static FAILED_VERDICTS: LazyLock<Option<Regex>> =
+pub(super) static PASSED_VERDICTS: LazyLock<Option<Regex>> = LazyLock::new(|| any_of(PASSED));
+pub(super) static FAILED_VERDICTS: LazyLock<Option<Regex>> =
     LazyLock::new(|| any_of(&format!("{FAILED} {FAILED_BESIDE}")));
 
 /// Searches for words of a list; the longest of those that begin alike counts.

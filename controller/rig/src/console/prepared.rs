@@ -9,14 +9,14 @@ use std::sync::LazyLock;
 use regex_automata::meta::Regex;
 
 use super::{
-    candidate_lines, crash_evidence, error_codes, fallback_boot, framework_lines, required_value,
-    result_rows, runner_ends, structured_counts, supervision, test_subject, trouble_forms,
-    unit_verdicts, verdict_phrases,
+    boot_banner, candidate_lines, crash_evidence, error_codes, fallback_boot, framework_lines,
+    measured_limits, odd_verdicts, required_value, result_rows, runner_ends, structured_counts,
+    supervision, test_subject, trouble_forms, unit_verdicts, verdict_phrases,
 };
 
 /// Compiles what the search takes where it finds nothing, as far as that is not compiled yet.
 pub(crate) fn prepare_search() {
-    let searches: [&LazyLock<Option<Regex>>; 20] = [
+    let searches: [&LazyLock<Option<Regex>>; 24] = [
         &candidate_lines::CANDIDATE,
         &result_rows::FAILURES,
         &framework_lines::FAILURES,
@@ -37,6 +37,10 @@ pub(crate) fn prepare_search() {
         &supervision::EVENTS,
         &supervision::ABSENT_EVENTS,
         &trouble_forms::TROUBLE,
+        &measured_limits::LIMITS,
+        &odd_verdicts::PASSED_VERDICTS,
+        &odd_verdicts::FAILED_VERDICTS,
+        &boot_banner::ANYWHERE,
     ];
     for search in searches {
         LazyLock::force(search);

@@ -31,6 +31,7 @@ const PATTERNS: &[&str] = &[
     r"\bout of (?:heap|stack|ram)\b",
     r"\buse[ -]after[ -]free\b",
     r"\bstack (?:guard (?:hit|violated|violation|corrupted)|ovf|exceeded)\b",
+    r"\b(?:guard|canary)(?: (?:word|bytes?|pattern|value|zone|region))?\b[^.;]{0,30}? (?:is |was |were |got |has been |have been )?(?:overwritten|clobbered|trampled|destroyed|damaged|corrupted|corrupt|dead|smashed)\b",
     r"\bbuffer over(?:run|flow) (?:detected|in|at)\b",
     r"^overflow in (?:task |thread )?\W?\w+\W*$",
     // Hardware
@@ -132,6 +133,12 @@ mod tests {
             ("parity errors: 0", false),
             ("parity error: 0", false),
             ("uncaught exception: TypeError: Expected a function.", true),
+            ("Guard word of task 3 was overwritten", true),
+            ("canary of stack main is dead", true),
+            ("heap: guard bytes of block 7 clobbered", true),
+            ("canary ok, none corrupted", false),
+            ("stack guard region enabled", false),
+            ("guard test: corrupted on purpose", false),
         ] {
             assert_eq!(tells_intervention(line), event, "{line}");
         }

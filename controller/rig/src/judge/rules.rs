@@ -597,7 +597,7 @@ pub(super) fn report_incomplete(seen: &Observation) -> Option<Verdict> {
             Some(missing) => format!("the expected text came, but a report did not end: {missing}"),
             None => {
                 let all = executed(&seen.report);
-                format!("{all} tests ran, but the report has no end marker")
+                format!("the report has no end marker (tests that ran: {all})")
             }
         };
         on_output(seen, Cause::ReportIncomplete, summary)
@@ -608,7 +608,7 @@ pub(super) fn plan_mismatch(seen: &Observation) -> Option<Verdict> {
     let planned = seen.report.planned?;
     let all = executed(&seen.report) as u64;
     (needs_report(seen) && planned != all).then(|| {
-        let summary = format!("{planned} tests were announced, but {all} have a result");
+        let summary = format!("tests announced: {planned}, tests with a result: {all}");
         on_output(seen, Cause::PlanMismatch, summary)
     })
 }

@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use jig_model::image::Image;
 use jig_model::known_good;
 use jig_model::pattern::Pattern;
-use jig_model::plan::{ActionKind, Plan, PowerOp, default_plan};
+use jig_model::plan::{ActionKind, Plan, PowerOp, RunWaits, default_plan};
 use jig_model::{PlaceName, Purpose, RunEvent, Strictness, VerdictKind};
 use tokio::time::{Instant, sleep};
 
@@ -86,7 +86,7 @@ pub(crate) fn canary_plan(known: &KnownGood) -> Plan {
 
 /// Returns the plan by which a declared known-good image is run.
 fn declared_plan(until: Option<Pattern>, timeout: Duration) -> Plan {
-    default_plan(true, 0, until, None, timeout.clamp(LEAST, MOST))
+    default_plan(true, RunWaits::new(until, timeout.clamp(LEAST, MOST)))
 }
 
 /// Returns the plan that puts a plan's images on a board and does nothing else; none if it
@@ -266,7 +266,7 @@ impl Dut<'_> {
             return Ok(None);
         };
         let line = Pattern::new(&format!("^{}", known_good::LINE)).ok();
-        let plan = default_plan(true, 0, line, None, SHIPPED);
+        let plan = default_plan(true, RunWaits::new(line, SHIPPED));
         self.laid_out(ImageOrigin::Shipped, plan, read, NAME).await.map(Some)
     }
 
@@ -384,12 +384,13 @@ mod tests {
 
     #[test]
     fn only_what_the_default_plan_repeats_becomes_a_canary() {
-        let built_in = default_plan(true, 0, None, None, Duration::from_secs(3));
+        let wait = Duration::from_secs(3);
+        let built_in = default_plan(true, RunWaits::new(None, wait));
         assert_eq!(repeatable(&built_in), Some(None));
         let until = Pattern::new("ready").unwrap();
-        let built_in = default_plan(true, 0, Some(until.clone()), None, Duration::from_secs(3));
+        let built_in = default_plan(true, RunWaits::new(Some(until.clone()), wait));
         assert_eq!(repeatable(&built_in), Some(Some(until)));
-        let no_image = default_plan(false, 0, None, None, Duration::from_secs(3));
+        let no_image = default_plan(false, RunWaits::new(None, wait));
         assert_eq!(repeatable(&no_image), None);
         let good = "{ deploy = true }, { power = 'cycle' }";
         let written = |actions: &str| repeatable(&parse(&plan(actions)));

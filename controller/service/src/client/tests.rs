@@ -35,6 +35,7 @@ fn run_of(image: Option<String>, options: RunOptions) -> Command {
         place: "bench".parse().unwrap(),
         image: image.map(Into::into),
         resets: 0,
+        next_boot: None,
         until: None,
         console: None,
         reject: Vec::new(),

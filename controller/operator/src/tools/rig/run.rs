@@ -102,6 +102,7 @@ impl RigArguments for Run {
             place: self.place,
             image,
             resets: 0,
+            next_boot: None,
             until: self.until,
             console: self.console,
             reject: self.reject,

@@ -59,7 +59,7 @@ fn the_walk_goes_through_two_exceptions_and_two_stacks() {
         [
             ("hard_fault", seen[0].1, false, true),
             ("poke", line("the fault"), true, false),
-            ("deep", line("poke(value + 1)"), false, false),
+            ("Deep_Handler", line("poke(value + 1)"), false, false),
             ("pend_sv", line("in the handler"), false, true),
             ("work", line("interrupted */"), false, false),
         ],
@@ -69,8 +69,8 @@ fn the_walk_goes_through_two_exceptions_and_two_stacks() {
     let line = line("the fault");
     assert!(
         story.summary.starts_with(&format!(
-            "HardFault: bus fault writing 0x60000000 in poke (nested.c:{line}) <- deep <- \
-             pend_sv <- work <- thread"
+            "HardFault: bus fault writing 0x60000000 in poke (nested.c:{line}) <- \
+             Deep_Handler <- pend_sv <- work <- thread"
         )),
         "{}",
         story.summary

@@ -17,7 +17,7 @@ use jig_model::plan::{ActionKind, Plan, PowerOp};
 use super::Actions;
 use crate::attempt::abort_condition::found;
 use crate::attempt::after_end::{AwaitedEnd, is_passive};
-use crate::attempt::post_mortem::{Examination, image_of};
+use crate::attempt::post_mortem::{Examination, image_of, symbols_of};
 use crate::judge::ExpectedCrash;
 use crate::workflow::ActionFailure;
 
@@ -91,6 +91,14 @@ impl Actions<'_> {
         let end = progress.filter(|progress| progress.boots == board.boots());
         let end = end.and_then(|progress| Some((file?, progress.ended_at?)));
         board.facts().expected_crash(end)
+    }
+
+    /// Has the image read that a look at the core will want.
+    pub(super) fn read_ahead(&mut self) {
+        let image = symbols_of(image_of(self.images, self.deployed.as_ref()));
+        if let (Some(debug), Some(image)) = (&mut self.protocols.debug, image) {
+            debug.read_ahead(&image);
+        }
     }
 
     async fn look_at_core(&mut self, when: &str) -> Result<(), ActionFailure> {

@@ -5,7 +5,8 @@
 //! *The output tells where a boot begins.* A driver tells of a reset while the target prints on, so
 //! the moment of its event divides no log. The boot behind the reset begins where the text that the
 //! plan names or the boot banner of the profile comes again, or where the output begins as it began
-//! before: with the same two lines. The same bytes give the same place, however they arrived. A shell
+//! before: with the same two lines, or with one line that is the banner of a known boot loader or system. The
+//! same bytes give the same place, however they arrived. A shell
 //! prints one line and a prompt, behind which it waits: the part of the second line that was printed
 //! is enough where the driver has told of the reset and nothing follows for a while.
 //!
@@ -24,7 +25,7 @@ use super::{Actions, compile};
 use crate::attempt::abort_condition::abort_condition;
 use crate::attempt::board_timeout::BoardTimeout;
 use crate::attempt::expected_resets::SeenReset;
-use crate::console::{Follower, PAUSE, PatternSet, find_all};
+use crate::console::{Follower, PAUSE, PatternSet, boot_banner, find_all, readable};
 use crate::judge::{ByteRange, ExpectedCrash};
 use crate::workflow::ActionFailure;
 
@@ -175,7 +176,8 @@ fn missed(
         let detail = format!(
             "the target reset itself, and where its next boot begins is not known: behind the reset \
              no boot that begins as the one before was seen on console {console} within {time:?} \
-             (name its first line: expect_reset = 'REGEX' in a plan, or boot_banner of the profile)"
+             (name its first line: `jig run --next-boot REGEX`, expect_reset = 'REGEX' in a plan, or \
+             boot_banner of the profile)"
         );
         return ActionFailure::new(Cause::Unconfirmed, detail);
     }
@@ -184,8 +186,8 @@ fn missed(
     } else {
         format!(
             "no reset of the target was seen on console {console} within {time:?} (this board does \
-             not tell of resets: name the first line behind it by expect_reset = 'REGEX', or by \
-             boot_banner of the profile)"
+             not tell of resets: name the first line behind it by `jig run --next-boot REGEX`, by \
+             expect_reset = 'REGEX' in a plan, or by boot_banner of the profile)"
         )
     };
     ActionFailure::new(Cause::ExpectMissed, detail)
@@ -224,7 +226,7 @@ fn begins_again(
     Ok(at.map(|at| from + at as u64))
 }
 
-/// The first two lines of a boot.
+/// The first two lines of a boot, or the first one alone where it is a banner.
 #[derive(Debug, PartialEq, Eq)]
 struct BootHead {
     /// Where the first one begins.
@@ -246,11 +248,15 @@ fn head(follower: &Follower, len: u64) -> Result<Option<BootHead>, ActionFailure
     }))
 }
 
-/// Returns where the first line that is not blank begins, and where it and the second one end.
+/// Returns where the first line that is not blank begins, and where it and the second one end. A first line that
+/// is the banner of a known boot loader or system needs no second one.
 fn first_lines(text: &[u8]) -> Option<(usize, usize, usize)> {
     let start = text.iter().position(|byte| !byte.is_ascii_whitespace())?;
     let line_end = |at: usize| memchr::memchr(b'\n', &text[at..]).map(|end| at + end + 1);
     let first_end = line_end(start)?;
+    if boot_banner(readable(&text[start..first_end]).trim_ascii()).is_some() {
+        return Some((start, first_end, first_end));
+    }
     let second = text[first_end..].iter().position(|byte| !byte.is_ascii_whitespace());
     let end = second.and_then(|at| line_end(first_end + at)).unwrap_or(text.len());
     Some((start, first_end, end))
@@ -290,6 +296,11 @@ mod tests {
             ("app 1\napp 1\nready\n", Some(6)),
             ("app 1\nreaapp 1\nready\n", Some(9)),
             ("\r\napp 1\r\nready\r\n\r\napp 1\r\nready\r\n", Some(18)),
+            // What follows a banner may differ from boot to boot.
+            (
+                "*** Booting MCUboot v2.1 ***\r\nI: swap\r\n*** Booting MCUboot v2.1 ***\r\nI: jump\r\n",
+                Some(39),
+            ),
             // One line alone is no boot, nor are two lines that are not complete yet.
             ("app 1\nready\napp 1\nok\n", None),
             ("app 1\nready\napp 1\nrea", None),

@@ -106,6 +106,7 @@ impl Actions<'_> {
         if !board.facts().on() {
             return self.looked_at_everything().await;
         }
+        self.read_ahead();
         let mut lost = LostSince::new(self.lost_time().await?);
         let mut output = ConsoleOutput::new(&board);
         let mut quiet = BoardTimeout::new(&board, self.settle);

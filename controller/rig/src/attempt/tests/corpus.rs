@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jig_model::pattern::Pattern;
-use jig_model::plan::default_plan;
+use jig_model::plan::{RunWaits, default_plan};
 use jig_model::profile::{FaultSetText, FaultSets};
 use jig_model::{Strictness, VerdictKind};
 use serde::Deserialize;
@@ -76,7 +76,7 @@ async fn judged(row: &Row, faults: &Arc<FaultSets>) -> (u8, String) {
             _ => panic!("{}: {arg}", row.id),
         }
     }
-    let mut plan = default_plan(true, 0, until, None, Duration::from_secs(3));
+    let mut plan = default_plan(true, RunWaits::new(until, Duration::from_secs(3)));
     (plan.reject, plan.strict) = (reject, strict);
     let bytes: Vec<u8> = row.text.chars().map(|c| u8::try_from(c).unwrap()).collect();
     let bench =
