@@ -20,6 +20,7 @@
 //! program counter repeat, as those of memory that was never written are. A core that executes
 //! zeros goes on to where something ends it.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 
 use jig_model::profile::{MemoryKind, MemoryRegion};
@@ -224,22 +225,35 @@ impl CodeMap {
 
     /// Tells whether a program counter lies within an instruction of a function, by those in front of it.
     fn is_within_instruction(&self, pc: u32) -> bool {
-        let Some(length) = self.length.filter(|_| self.has_function(pc)) else { return false };
-        let pc = u64::from(pc);
+        self.has_function(pc) && self.sweep_to(pc, |_| {}).is_some_and(|at| at > u64::from(pc))
+    }
+
+    /// Lists the addresses of the last instructions in front of one, last first, where they are known.
+    pub(crate) fn instructions_before(&self, at: u32, count: usize) -> Option<Vec<u32>> {
+        let mut last = VecDeque::with_capacity(count + 1);
+        let end = self.sweep_to(at, |instruction| {
+            last.push_front(instruction as u32);
+            last.truncate(count);
+        });
+        (end? == u64::from(at)).then(|| last.into())
+    }
+
+    /// Visits the instructions of a function up to a program counter; returns where the last one ends.
+    fn sweep_to(&self, pc: u32, mut visit: impl FnMut(u64)) -> Option<u64> {
+        let (length, pc) = (self.length?, u64::from(pc));
         let before = self.code_starts.partition_point(|&start| start <= pc);
-        let Some(&start) = before.checked_sub(1).and_then(|last| self.code_starts.get(last)) else {
-            return false;
-        };
+        let &start = before.checked_sub(1).and_then(|last| self.code_starts.get(last))?;
         let holds = |range: &&MemoryRange| range.start <= start && pc < range.end();
         let mut overlays = self.executable.iter().filter(holds);
-        let (Some(code), None) = (overlays.next(), overlays.next()) else { return false };
+        let (Some(code), None) = (overlays.next(), overlays.next()) else { return None };
         let mut at = start;
         while at < pc {
             let offset = (at - code.start) as usize;
-            let Some(&[low, high]) = code.bytes.get(offset..offset + 2) else { return false };
+            let &[low, high] = code.bytes.get(offset..offset + 2)? else { return None };
+            visit(at);
             at += length(u16::from_le_bytes([low, high]));
         }
-        at > pc
+        Some(at)
     }
 
     /// Tells whether a program counter may lie in what is no code.

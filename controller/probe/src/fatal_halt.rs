@@ -91,6 +91,7 @@ const FATAL: &[(&str, &[&str])] = &[
     ("OpenSBI", &["sbi_hart_hang"]),
     ("coreboot", &["die"]),
     ("Rust", &["rust_begin_unwind"]),
+    ("others", &["panic_blink", "error_loop", "ErrorLoop", "SystemFailure"]),
 ];
 
 /// Words by which the names of most of them end: `z_fatal_error`, `Error_Handler`, `otPlatAssertFail`.
@@ -98,8 +99,6 @@ const FATAL_ENDS: &[&str] = &[
     "panic",
     "panic_handler",
     "panic_loop",
-    "panic_blink",
-    "error_loop",
     "panic_fmt",
     "fatal_error",
     "fatal_error_handler",
@@ -110,7 +109,6 @@ const FATAL_ENDS: &[&str] = &[
     "assertion_failed",
     "assertion_handler",
     "system_halt",
-    "system_failure",
     "last_chance_handler",
 ];
 

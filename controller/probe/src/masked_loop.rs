@@ -35,39 +35,14 @@ const LONGEST: usize = 8;
 const NEAR: usize = 12;
 
 /// Words in the names of functions in which healthy programs wait.
-const ENDS: [&str; 31] = [
-    "main",
-    "exit",
-    "idle",
-    "test",
-    "tests",
-    "ztest",
-    "end",
-    "finish",
-    "finished",
-    "done",
-    "complete",
-    "completed",
-    "report",
-    "stop",
-    "halt",
-    "park",
-    "sleep",
-    "shutdown",
-    "wfi",
-    "reset",
-    "reboot",
-    "off",
-    "poweroff",
-    "start",
-    "startup",
-    "loop",
-    "forever",
-    "spin",
-    "quit",
-    "run",
-    "runner",
-];
+const ENDS: &str = "\
+    main exit idle test tests ztest end finish done stop halt park sleep shutdown wfi reset reboot \
+    poweroff start startup";
+
+/// Words of those in which they wait with all interrupts off.
+const ENDS_WITHOUT_INTERRUPTS: &str = "\
+    finished complete completed success pass passed report off down standby hibernate wait loop \
+    forever spin quit run runner getc getchar";
 
 /// The loops of an image that masks interrupts.
 #[derive(Debug, Default)]
@@ -76,8 +51,12 @@ pub(crate) struct MaskedLoops {
     loops: Vec<Range<u64>>,
     /// Where those of them begin in front of which interrupts are masked, in order.
     masked_before: Vec<u64>,
+    /// Where those of them begin that load nothing from memory, in order.
+    looking_nowhere: Vec<u64>,
     /// Functions in which healthy programs wait.
     ends: Vec<Range<u64>>,
+    /// Those in which they wait with all interrupts off.
+    ends_without_interrupts: Vec<Range<u64>>,
 }
 
 impl MaskedLoops {
@@ -88,7 +67,9 @@ impl MaskedLoops {
             Architecture::Riscv32 => (riscv_loop_before, true),
             _ => return Self::default(),
         };
-        let (mut loops, mut masked_before) = (Vec::new(), Vec::new());
+        let is_arm = file.architecture() == Architecture::Arm;
+        let (mut loops, mut masked_before, mut looking_nowhere) =
+            <(Vec<_>, Vec<_>, Vec<_>)>::default();
         for section in file.sections().filter(|section| section.kind() == SectionKind::Text) {
             let bytes = section.data().unwrap_or_default();
             // Headers may overlap; together they may not multiply the file.
@@ -99,8 +80,11 @@ impl MaskedLoops {
             sets_mask |= code.windows(2).any(sets_mask_by);
             let address = |at: usize| section.address().saturating_add(2 * at as u64);
             for found in (0..code.len()).filter_map(|at| loop_before(&code, at)) {
-                if masks_at_end(&code[found.start.saturating_sub(NEAR)..found.start]) {
+                if is_arm && masks_at_end(&code[found.start.saturating_sub(NEAR)..found.start]) {
                     masked_before.push(address(found.start));
+                }
+                if looks_nowhere(&code[found.clone()]) {
+                    looking_nowhere.push(address(found.start));
                 }
                 loops.push(address(found.start)..address(found.end));
             }
@@ -108,17 +92,27 @@ impl MaskedLoops {
         if !sets_mask {
             return Self::default();
         }
-        let is_end = |symbol: &object::Symbol<'_, '_>| {
-            let name = in_words(symbol.name().unwrap_or_default());
-            symbol.kind() == SymbolKind::Text && name.split('_').any(|word| ENDS.contains(&word))
-        };
-        let range = |symbol: object::Symbol<'_, '_>| {
-            let start = symbol.address() & !1;
-            start..start.saturating_add(symbol.size())
-        };
         loops.sort_unstable_by_key(|found| (found.start, found.end));
         masked_before.sort_unstable();
-        Self { loops, masked_before, ends: file.symbols().filter(is_end).map(range).collect() }
+        looking_nowhere.sort_unstable();
+        let functions = functions(file);
+        let named = |lists: &[&str]| {
+            let has = |name: &str| lists.iter().any(|list| has_word(name, list));
+            let ends = functions.iter().filter(|(_, name)| has(name));
+            ends.map(|(range, _)| range.clone()).collect()
+        };
+        let ends = named(&[ENDS]);
+        let ends_without_interrupts = named(&[ENDS, ENDS_WITHOUT_INTERRUPTS]);
+        Self { loops, masked_before, looking_nowhere, ends, ends_without_interrupts }
+    }
+
+    /// As [`Self::of_pc`], of a loop that loads nothing from memory, in a program with all interrupts off.
+    /// One that looks at a device may wait for it.
+    pub(crate) fn without_interrupts(&self, pc: u32) -> Option<u32> {
+        let at = self.of_pc(pc)?;
+        let is_end = self.ends_without_interrupts.iter().any(|end| end.contains(&pc.into()));
+        let nowhere = self.looking_nowhere.binary_search(&at.into()).is_ok();
+        (nowhere && !is_end).then_some(at)
     }
 
     /// As [`Self::of_pc`], of a loop directly in front of which interrupts are masked.
@@ -137,6 +131,59 @@ impl MaskedLoops {
         let outermost = near.filter(|found| found.contains(&pc)).last()?;
         let is_end = self.ends.iter().any(|end| end.contains(&pc));
         u32::try_from(outermost.start).ok().filter(|_| !is_end)
+    }
+}
+
+/// Lists the functions of an image by their symbols, those of assembly without a type or length as well.
+fn functions(file: &object::File<'_>) -> Vec<(Range<u64>, String)> {
+    let in_text = |symbol: &object::Symbol<'_, '_>| {
+        let section = symbol.section_index().and_then(|at| file.section_by_index(at).ok());
+        section.is_some_and(|section| section.kind() == SectionKind::Text)
+    };
+    let is_function = |symbol: &object::Symbol<'_, '_>| match symbol.kind() {
+        SymbolKind::Text => symbol.is_definition(),
+        SymbolKind::Unknown | SymbolKind::Label => symbol.is_definition() && in_text(symbol),
+        _ => false,
+    };
+    let of = |symbol: object::Symbol<'_, '_>| {
+        let name = symbol.name().ok().filter(|name| !name.starts_with(['$', '.']))?;
+        let start = symbol.address() & !1;
+        Some((start..start.saturating_add(symbol.size()), name.to_owned()))
+    };
+    let mut functions: Vec<_> = file.symbols().filter(is_function).filter_map(of).collect();
+    functions.sort_by_key(|(range, _)| range.start);
+    for at in 0..functions.len() {
+        let start = functions[at].0.start;
+        if functions[at].0.is_empty() {
+            let behind = functions.partition_point(|(range, _)| range.start <= start);
+            functions[at].0.end = functions.get(behind).map_or(u64::MAX, |(next, _)| next.start);
+        }
+    }
+    functions
+}
+
+/// Tells whether a name has one of some words: `board_shutdown`, `powerOff`. Those in mangled names of C++ and Rust
+/// have their lengths between them.
+fn has_word(name: &str, list: &str) -> bool {
+    let words = in_words(name);
+    let mut words = words.split(|c: char| !c.is_ascii_alphabetic());
+    words.any(|word| list.split_ascii_whitespace().any(|listed| listed == word))
+}
+
+/// Tells whether a loop consists of branches, hints and barriers alone.
+fn looks_nowhere(code: &[u16]) -> bool {
+    match code {
+        [] => true,
+        // Barriers of Thumb; `wfi` and fences of RISC-V.
+        [0xf3bf, _, rest @ ..] | [0x0073, 0x1050, rest @ ..] | [0x000f, _, rest @ ..] => {
+            looks_nowhere(rest)
+        }
+        // `b.w` and `j`
+        [0xf7ff, _] | [0x006f | 0xf06f, _] => true,
+        [narrow, rest @ ..] => {
+            let is_branch = matches!(narrow >> 11, 0b11100) || narrow & 0xe003 == 0xa001;
+            (is_branch || is_hint(*narrow) || *narrow == 1) && looks_nowhere(rest)
+        }
     }
 }
 
@@ -333,6 +380,38 @@ mod tests {
             (&[0x2040, 0xf380, 0x8811, 0x2000, 0xf380, 0x8811], false),
         ] {
             assert_eq!(masks_at_end(code), masks, "{code:x?}");
+        }
+    }
+
+    #[test]
+    fn loops_that_look_at_memory_are_told() {
+        for (code, nowhere) in [
+            // `b .`, `wfi; b`, `nop; b.w`; `j .`, `wfi; j`, `c.nop; c.j`
+            (&[0xe7fe][..], true),
+            (&[0xbf30, 0xe7fd], true),
+            (&[0xbf00, 0xf7ff, 0xbffd], true),
+            (&[0x006f, 0x0000], true),
+            (&[0x0073, 0x1050, 0xbff5], true),
+            (&[0x0001, 0xbffd], true),
+            // `ldr r3, [r2]; cmp r3, #0; beq`, `c.lw a5, 0(a4); beqz a5`
+            (&[0x6813, 0x2b00, 0xd0fc], false),
+            (&[0x431c, 0xdffd], false),
+        ] {
+            assert_eq!(looks_nowhere(code), nowhere, "{code:x?}");
+        }
+    }
+
+    #[test]
+    fn names_of_ends_are_read_in_any_language() {
+        for (name, ends) in [
+            ("board_shutdown", true),
+            ("_ZN5Board8shutdownEv", true),
+            ("_ZN3app18__cortex_m_rt_main17h0123456789abcdefE", true),
+            ("stopAll", true),
+            ("queue_send", false),
+            ("mainframe", false),
+        ] {
+            assert_eq!(has_word(name, ENDS), ends, "{name}");
         }
     }
 

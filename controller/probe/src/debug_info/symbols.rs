@@ -63,10 +63,15 @@ impl Function {
     /// Returns its name if the linker knows it by another one than the source does, as `asm` labels in C
     /// cause.
     fn renamed(&self, in_source: &str) -> Option<&str> {
+        /// What compilers append to a function of which they made another one.
+        const MADE: [&str; 6] = ["constprop", "isra", "part", "cold", "lto_priv", "llvm"];
         let is_plain = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-        // Compilers append what they made of a function: `.constprop.0`.
-        let name = self.name.split('.').next()?;
-        (self.is_sure && name != in_source && is_plain(name)).then_some(name)
+        let is_made =
+            |part: &str| MADE.contains(&part) || part.bytes().all(|byte| byte.is_ascii_digit());
+        let mut parts = self.name.split('.');
+        let name = parts.next()?;
+        let is_other = self.is_sure && name != in_source && is_plain(name);
+        (is_other && parts.all(is_made)).then_some(name)
     }
 }
 

@@ -109,12 +109,20 @@ impl StoppedCore<'_> {
         self.stands().into_iter().map(|stand| (stand.pc, stand.stack))
     }
 
-    /// Returns the code other than 0 with which the program has called `exit`, where its calls tell.
+    /// Returns the code other than 0 with which the program has called `exit`, where that call tells: of several,
+    /// the first one, as some run-time libraries end by other calls within it.
     fn exit_code(&self) -> Option<i32> {
-        let symbols = self.symbols?;
-        let returns = self.unwound.frames.iter().skip(1).map(|frame| frame.pc);
-        let mut returns = returns.filter_map(|pc| u32::try_from(pc).ok());
-        returns.find_map(|to| symbols.exits().code_handed(to, symbols.code_map()))
+        let (symbols, frames) = (self.symbols?, &self.unwound.frames);
+        let ends = |frame: &StackFrame| {
+            u32::try_from(frame.pc).is_ok_and(|pc| symbols.exits().hold(pc.wrapping_sub(1)))
+        };
+        let stands = frames
+            .first()
+            .filter(|top| u32::try_from(top.pc).is_ok_and(|pc| symbols.exits().hold(pc)));
+        let callers = frames.get(1..)?;
+        let outermost = callers.iter().rposition(ends).map_or(0, |at| at + 1);
+        let caller = stands.and(callers.get(outermost))?;
+        symbols.exits().code_handed(u32::try_from(caller.pc).ok()?, symbols.code_map())
     }
 
     /// Tells of the loop in which the core stands with interrupts masked, or goes on so behind an interrupt.
@@ -126,7 +134,7 @@ impl StoppedCore<'_> {
                 _ if self.core.register("primask")? == 0 => return None,
                 _ => exception_name(FaultStatus::read(self.core).pending()?),
             };
-            let at = self.symbols?.masked_loops().of_pc(physical_pc(self.core)?)?;
+            let at = self.symbols?.masked_loops().without_interrupts(physical_pc(self.core)?)?;
             Some(HaltedCore::InMaskedLoop { at, pending: Some(name) })
         })
     }
@@ -298,7 +306,7 @@ impl HaltedCore {
         match self {
             Self::Fatal(name) => format!("{name} is where the system waits after a fatal error"),
             Self::Exited(code) => {
-                format!("the program has called exit({code}), and waits in it")
+                format!("the program has called exit({code}), which ends nothing here")
             }
             Self::InHandler { active, .. } => {
                 let names: Vec<String> = active.iter().copied().map(exception_name).collect();

@@ -2,11 +2,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use jig_drivers::qemu::{Exceptions, Machine, TrapTaken};
 use jig_model::Cause;
 use jig_model::post_mortem::{FaultProof, FaultSighting, PostMortem};
-use jig_model::profile::{MemoryKind, MemoryRegion};
+use jig_model::profile::MemoryRegion;
 use jig_model::protocol::{BoxFuture, DebugPort, DriverError, PostMortemRequest};
 use tokio::task::{JoinHandle, spawn_blocking};
 
@@ -51,15 +52,22 @@ impl ImageRanges {
 /// An image that is read ahead of the look that wants it.
 pub(super) struct ImageAhead {
     path: PathBuf,
+    /// Its length, and when it was written: it may be another one by now.
+    state: Option<(u64, SystemTime)>,
     ranges: JoinHandle<ImageRanges>,
 }
 
 impl ImageAhead {
     /// Begins to read an image.
     pub(super) fn begin(path: &Path) -> Self {
-        let path = path.to_owned();
-        let image = path.clone();
-        Self { path, ranges: spawn_blocking(move || ImageRanges::load(&image)) }
+        let image = path.to_owned();
+        let ranges = spawn_blocking(move || ImageRanges::load(&image));
+        Self { path: path.to_owned(), state: Self::state_of(path), ranges }
+    }
+
+    fn state_of(path: &Path) -> Option<(u64, SystemTime)> {
+        let file = fs::metadata(path).ok()?;
+        Some((file.len(), file.modified().ok()?))
     }
 
     /// Takes what was read ahead, or reads the image where it was not.
@@ -67,7 +75,8 @@ impl ImageAhead {
         ahead: &mut Option<Self>,
         path: &Path,
     ) -> Result<ImageRanges, DriverError> {
-        let known = ahead.take().filter(|ahead| ahead.path == path);
+        let state = Self::state_of(path);
+        let known = ahead.take().filter(|ahead| ahead.path == path && ahead.state == state);
         let Self { ranges, .. } = known.unwrap_or_else(|| Self::begin(path));
         ranges.await.map_err(|error| {
             DriverError::new(Cause::InternalError, "read the image").with_source(error)
@@ -125,11 +134,7 @@ impl CurrentRegisters {
         if is_lost(&core, memory, &image.code) || interrupt(&core).is_some() {
             return Ok(true);
         }
-        let is_ram = |pc: u32| {
-            let region = memory.iter().find(|region| region.contains(pc.into()));
-            region.is_none_or(|region| region.kind == MemoryKind::Ram)
-        };
-        if let Some(pc) = physical_pc(&core).filter(|&pc| is_ram(pc))
+        if let Some(pc) = physical_pc(&core)
             && self.is_in_overwritten(&image.code, pc).await?
         {
             return Ok(true);

@@ -336,11 +336,14 @@ pub(crate) fn interrupt(snapshot: &CoreSnapshot) -> Option<u32> {
     entered_interrupt(snapshot).map(|(cause, _)| cause)
 }
 
-/// Returns an interrupt that is enabled and pending, and that the core does not take, because interrupts of
-/// machine mode are off.
+/// Interrupts of supervisor mode, which are off by another bit where they are handled there.
+const OF_SUPERVISOR: u32 = 1 << 1 | 1 << 5 | 1 << 9;
+
+/// Returns an interrupt of machine mode that is enabled and pending, and that the core does not take, because
+/// they are off.
 pub(crate) fn masked_interrupt(snapshot: &CoreSnapshot) -> Option<u32> {
     let word = |name: &str| snapshot.register(name).and_then(|v| u32::try_from(v).ok());
-    let waiting = word("mip")? & word("mie")?;
+    let waiting = word("mip")? & word("mie")? & !OF_SUPERVISOR;
     (word("mstatus")? & MIE == 0 && waiting != 0).then(|| waiting.trailing_zeros())
 }
 

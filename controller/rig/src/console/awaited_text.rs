@@ -93,6 +93,13 @@ const RESTRICTIONS: &str = "\
 /// Words that take a good verdict back where nothing but a reason stands behind them.
 const FAILED: &str = "failed failure timeout aborted crashed rejected cancelled canceled";
 
+/// What a text may name that does not come: `boot complete| flag not set`.
+const SIGNS: &str =
+    "flag marker bit event signal message notification banner line interrupt irq reply ack";
+const ABSENT: &str = "\
+    not, missing, never, timeout, timed out, lost, was not, was never, was lost, is not, is missing, \
+    has not, did not, didn't, never came";
+
 /// Words by which a crash ends, beside those of trouble.
 const CRASH_ENDS: &str = "\
     halt halted halting reset resetting reboot rebooting restart restarting stopped dead hang syncing \
@@ -399,15 +406,24 @@ fn is_restricted(last: &Word<'_>, behind: &str) -> bool {
     if !joint.chars().all(|c| matches!(c, ' ' | '\t' | ',' | ';' | '(' | '-')) || joint.is_empty() {
         return false;
     }
-    let begins = |phrase: &str| {
-        let parts = phrase.split(' ').zip(0..);
+    let begins_at = |from: usize, phrase: &str| {
+        let parts = phrase.split(' ').zip(from..);
         parts.into_iter().all(|(part, at)| {
             next.get(at).is_some_and(|word| word.text == part && (at == 0 || joined(word.before)))
         })
     };
-    let reason = || next.get(1).is_none_or(|word| listed(REASONS, &word.text));
+    let begins = |phrase: &str| begins_at(0, phrase);
+    let reason = || {
+        let is_reason = |word: &Word<'_>| {
+            listed(REASONS, &word.text) || word.before.starts_with([',', ';', ':', '('])
+        };
+        next.get(1).is_none_or(is_reason)
+    };
+    let absent =
+        || listed(SIGNS, &first.text) && phrases(ABSENT).any(|phrase| begins_at(1, phrase));
     let denied = listed("not never", &first.text) && next.len() <= 2;
     phrases(RESTRICTIONS).any(begins)
+        || absent()
         || joined(&joint) && (denied || listed(FAILED, &first.text) && reason())
 }
 
@@ -514,7 +530,8 @@ fn takes_back(last: &Word<'_>, next: &[Word<'_>]) -> bool {
         return true;
     }
     // `done => 0xfffffffb`
-    let negative = value.text.strip_prefix("0xffff").is_some_and(|rest| rest.len() == 4);
+    let negative = |rest: &str| rest.len() == 3 && rest != "fff";
+    let negative = value.text.strip_prefix("0xfffff").is_some_and(negative);
     if negative && next.len() == 1 && joint.bytes().all(|b| b" :=>-(".contains(&b)) {
         return true;
     }
@@ -533,6 +550,12 @@ fn takes_back(last: &Word<'_>, next: &[Word<'_>]) -> bool {
         next.get(1).is_some_and(|word| joined(word.before) && listed(DEFECTS, &word.text));
     let mended = next.iter().any(|word| listed(MENDED, &word.text));
     if plain && defects && !mended && number(value) > Some(0) {
+        return true;
+    }
+    // `done, 2 of 5 drivers failed`
+    let part = next.iter().skip(1).take_while(|word| joined(word.before)).last();
+    let failed = part.is_some_and(|last| listed("failed failing missing broken", &last.text));
+    if plain && failed && number(value) > Some(0) {
         return true;
     }
     let some = next.get(1).and_then(number).is_some_and(|count| count > 0);

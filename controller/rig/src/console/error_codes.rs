@@ -65,7 +65,7 @@ const WANTS_ERROR: &[&str] = &[
 const EXCUSES: &str = "ok pass passed expected wanted ignored skipped todo known allowed simulated";
 
 /// What stands behind a verdict that such a code takes back: `mount done|: -EIO`, `done| with ESP_FAIL`.
-const BEHIND: &str = r"^[ :=>,;(.-]*(?:in )?KEYCODE(?:[^\w]|$)";
+const BEHIND: &str = r"^[ :=>,;(-]*(?:in )?KEYCODE[)\].!]*$";
 
 pub(super) static CODES: LazyLock<Option<Regex>> = LazyLock::new(|| compiled(PATTERNS));
 
@@ -82,7 +82,7 @@ fn compiled(patterns: &[&str]) -> Option<Regex> {
 /// Tells whether the name of an error follows a verdict directly, in what stands behind it.
 pub(super) fn takes_back(behind: &str) -> bool {
     let Some(codes) = &*CODES_BEHIND else { return false };
-    codes.find(behind).is_some_and(|found| !is_success(&behind[found.range()]))
+    codes.is_match(behind.trim_ascii_end()) && !is_success(behind)
 }
 
 /// Tells whether a text gives the name of an error as the result of a test.

@@ -31,7 +31,7 @@ const PATTERNS: &[&str] = &[
     r"\bout of (?:heap|stack|ram)\b",
     r"\buse[ -]after[ -]free\b",
     r"\bstack (?:guard (?:hit|violated|violation|corrupted)|ovf|exceeded)\b",
-    r"\b(?:guard|canary)(?: (?:word|bytes?|pattern|value|zone|region))?\b[^.;]{0,30}? (?:is |was |were |got |has been |have been )?(?:overwritten|clobbered|trampled|destroyed|damaged|corrupted|corrupt|dead|smashed)\b",
+    r"\b(?:guard|canary)(?: (?:word|bytes?|pattern|value|zone|region))?\b(?: (?:of|in|at|for|on) [^.,;:]{1,24}?)? (?:is |was |were |got |has been |have been )?(?:overwritten|clobbered|trampled|destroyed|damaged|corrupted|corrupt|dead|smashed|hit|violated|tripped)\b",
     r"\bbuffer over(?:run|flow) (?:detected|in|at)\b",
     r"^overflow in (?:task |thread )?\W?\w+\W*$",
     // Hardware
@@ -135,8 +135,14 @@ mod tests {
             ("uncaught exception: TypeError: Expected a function.", true),
             ("Guard word of task 3 was overwritten", true),
             ("canary of stack main is dead", true),
+            ("kernel stopped: stack guard of thread 'net' was hit", true),
             ("heap: guard bytes of block 7 clobbered", true),
             ("canary ok, none corrupted", false),
+            ("canary not corrupted", false),
+            ("guard bytes were not overwritten", false),
+            ("guard zones intact, 0 corrupted", false),
+            ("canary check: 0 overwritten", false),
+            ("canary: dead beef", false),
             ("stack guard region enabled", false),
             ("guard test: corrupted on purpose", false),
         ] {

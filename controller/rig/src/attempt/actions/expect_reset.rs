@@ -5,7 +5,7 @@
 //! *The output tells where a boot begins.* A driver tells of a reset while the target prints on, so
 //! the moment of its event divides no log. The boot behind the reset begins where the text that the
 //! plan names or the boot banner of the profile comes again, or where the output begins as it began
-//! before: with the same two lines, or with one line that is the banner of a known boot loader or system. The
+//! before: with the same two lines, or with one line that is the banner of a known boot loader. The
 //! same bytes give the same place, however they arrived. A shell
 //! prints one line and a prompt, behind which it waits: the part of the second line that was printed
 //! is enough where the driver has told of the reset and nothing follows for a while.
@@ -25,7 +25,7 @@ use super::{Actions, compile};
 use crate::attempt::abort_condition::abort_condition;
 use crate::attempt::board_timeout::BoardTimeout;
 use crate::attempt::expected_resets::SeenReset;
-use crate::console::{Follower, PAUSE, PatternSet, boot_banner, find_all, readable};
+use crate::console::{BannerStage, Follower, PAUSE, PatternSet, boot_banner, find_all, readable};
 use crate::judge::{ByteRange, ExpectedCrash};
 use crate::workflow::ActionFailure;
 
@@ -249,12 +249,14 @@ fn head(follower: &Follower, len: u64) -> Result<Option<BootHead>, ActionFailure
 }
 
 /// Returns where the first line that is not blank begins, and where it and the second one end. A first line that
-/// is the banner of a known boot loader or system needs no second one.
+/// is the banner of a known boot loader needs no second one. Those of systems may come twice in a boot: a loader
+/// is built on one of them, too.
 fn first_lines(text: &[u8]) -> Option<(usize, usize, usize)> {
     let start = text.iter().position(|byte| !byte.is_ascii_whitespace())?;
     let line_end = |at: usize| memchr::memchr(b'\n', &text[at..]).map(|end| at + end + 1);
     let first_end = line_end(start)?;
-    if boot_banner(readable(&text[start..first_end]).trim_ascii()).is_some() {
+    let banner = boot_banner(readable(&text[start..first_end]).trim_ascii());
+    if banner.is_some_and(|banner| banner.stage <= BannerStage::Loader) {
         return Some((start, first_end, first_end));
     }
     let second = text[first_end..].iter().position(|byte| !byte.is_ascii_whitespace());
@@ -300,6 +302,10 @@ mod tests {
             (
                 "*** Booting MCUboot v2.1 ***\r\nI: swap\r\n*** Booting MCUboot v2.1 ***\r\nI: jump\r\n",
                 Some(39),
+            ),
+            (
+                "*** Booting Zephyr OS 2.3 ***\r\nI: swap\r\n*** Booting Zephyr OS 2.3 ***\r\napp\r\n",
+                None,
             ),
             // One line alone is no boot, nor are two lines that are not complete yet.
             ("app 1\nready\napp 1\nok\n", None),
