@@ -4,7 +4,7 @@
 //! # Design
 //! Start files for boards without an operating system end `exit` in a loop. By then, the registers that held
 //! the code may hold something else, so the call is read: `exit(1)` loads a constant in front of it, and nothing
-//! but what saves registers stands between. Where the constant is loaded on a condition, or a branch leads
+//! but what saves registers or loads other arguments stands between. Where the constant is loaded on a condition, or a branch leads
 //! behind it, the code is not known, and neither is one that was computed.
 
 use std::ops::Range;
@@ -41,7 +41,7 @@ pub(crate) struct ExitFunctions {
 #[derive(Debug, PartialEq, Eq)]
 enum Effect {
     Loads(i32),
-    /// It saves a register.
+    /// It saves a register, or loads a constant into another one.
     None,
     Unknown,
 }
@@ -69,7 +69,11 @@ impl ExitFunctions {
 
     /// Returns the code other than 0 that a call hands to one of them, by where it returns to.
     pub(crate) fn code_handed(&self, return_to: u32, map: &CodeMap) -> Option<i32> {
-        let call = self.call_before(return_to, map)?;
+        self.code_loaded(self.call_before(return_to, map)?, map)
+    }
+
+    /// Returns the constant other than 0 that is the first argument of a call at an address.
+    pub(crate) fn code_loaded(&self, call: u32, map: &CodeMap) -> Option<i32> {
         let before = map.instructions_before(call, MOST_BETWEEN + 1 + MOST_IN_IT)?;
         let effect = |&at: &u32| {
             let (first, second) = (map.halfword(at), map.halfword(at.wrapping_add(2)));
@@ -182,14 +186,16 @@ fn riscv_effect(first: u16, second: u16) -> Effect {
     match first {
         // `addi a0, zero, ...`
         0x0513 if second & 0xf == 0 => Effect::Loads(i32::from(second as i16) >> 4),
-        // `sw`
+        // The same with another register, and `sw`
+        _ if first & 0xf07f == 0x0013 && second & 0xf == 0 => Effect::None,
         _ if first & 0x707f == 0x2023 => Effect::None,
         // `c.li a0, ...`
         _ if first & 0xef83 == 0x4501 => {
             let bits = first >> 7 & 0x20 | first >> 2 & 0x1f;
             Effect::Loads(i32::from(bits as i16) << 26 >> 26)
         }
-        // `c.sw` and `c.swsp`
+        // `c.li` of another register, `c.sw` and `c.swsp`
+        _ if first & 0xe003 == 0x4001 => Effect::None,
         _ if matches!(first & 0xe003, 0xc000 | 0xc002) => Effect::None,
         _ => Effect::Unknown,
     }
@@ -227,8 +233,10 @@ mod tests {
             // `c.swsp ra, 12(sp)`, `sw ra, 12(sp)`
             ([0xc606, 0], None),
             ([0x2623, 0x0011], None),
-            // `c.li a1, 1`, `c.mv a0, s0`, `addi a0, a1, 1`
-            ([0x4585, 0], Unknown),
+            // `c.li a1, 1`, `addi a7, zero, 93`
+            ([0x4585, 0], None),
+            ([0x0893, 0x05d0], None),
+            // `c.mv a0, s0`, `addi a0, a1, 1`
             ([0x8522, 0], Unknown),
             ([0x8513, 0x0015], Unknown),
         ] {

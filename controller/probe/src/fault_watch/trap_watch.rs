@@ -321,10 +321,18 @@ fn standing_in_call(
         }
     }
     let second = look(channels)?.filter(|(_, second)| *second == first);
-    let second = second.filter(|(snapshot, _)| !Trap::is_good_exit(snapshot));
-    Ok(second.map(|(snapshot, _)| {
-        let shape = Trap::failed_exit(&snapshot).map_or(TrapShape::Call, TrapShape::FailedExit);
-        TrapFound { snapshot, shape }
+    // A handler in C has overwritten the code, which the program may have loaded as a constant.
+    let loaded = |call: Trap| {
+        let symbols = symbols?;
+        symbols.exits().code_loaded(call.at, symbols.code_map())
+    };
+    Ok(second.and_then(|(snapshot, call)| {
+        let shape = match Trap::failed_exit(&snapshot) {
+            Some(code) => TrapShape::FailedExit(code),
+            None if Trap::is_good_exit(&snapshot) => TrapShape::FailedExit(loaded(call)?),
+            None => TrapShape::Call,
+        };
+        Some(TrapFound { snapshot, shape })
     }))
 }
 

@@ -9,6 +9,7 @@ mod elsewhere;
 mod observation;
 mod other_console;
 mod rules;
+mod target_exit;
 
 pub use despite_rig::shown_despite_rig;
 pub use observation::{

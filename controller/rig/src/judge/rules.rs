@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use jig_model::VerdictKind::{Fail, Flaky, Inconclusive, Pass};
-use jig_model::protocol::HIDDEN_EXIT_CODE;
 use jig_model::result::{CaseStatus, ResultFormat, TestReport};
 use jig_model::{Cause, Evidence, Note, Verdict};
 
@@ -12,6 +11,7 @@ use super::observation::{
     IncidentKind, Observation, OutputBehind, Standstill,
 };
 use super::other_console::{complete_report, console_advice, on_other_console};
+use super::target_exit::{but_ended, ended_with};
 use crate::console::{AwaitedDoubt, tells_fallback};
 
 pub(super) type Rule = fn(&Observation) -> Option<Verdict>;
@@ -326,20 +326,7 @@ pub(super) fn claimed_failures(seen: &Observation) -> Option<Verdict> {
 fn bad_exit(seen: &Observation) -> Option<Verdict> {
     seen.incidents.iter().find_map(|incident| match incident.kind {
         IncidentKind::Exit(code) if code != 0 => {
-            let summary = match code {
-                HIDDEN_EXIT_CODE => "the firmware ended with an exit code that is a multiple of \
-                    256, or called its host for a program (semihosting SYS_SYSTEM), which ends the \
-                    emulator"
-                    .to_owned(),
-                // What a host answers to both.
-                1 => {
-                    "the firmware ended with exit code 1 (semihosting SYS_EXIT with another reason than \
-                    0x20026, ADP_Stopped_ApplicationExit, ends an emulator so, too)"
-                        .to_owned()
-                }
-                code => format!("the firmware ended with exit code {code}"),
-            };
-            Some(by_incident(incident, Cause::GuestExit, summary))
+            Some(by_incident(incident, Cause::GuestExit, ended_with(code)))
         }
         _ => None,
     })
@@ -597,7 +584,7 @@ pub(super) fn report_incomplete(seen: &Observation) -> Option<Verdict> {
             Some(missing) => format!("the expected text came, but a report did not end: {missing}"),
             None => {
                 let all = executed(&seen.report);
-                format!("the report has no end marker (tests that ran: {all})")
+                format!("the report has no end marker (tests that ran: {all}){}", but_ended(seen))
             }
         };
         on_output(seen, Cause::ReportIncomplete, summary)
@@ -608,7 +595,8 @@ pub(super) fn plan_mismatch(seen: &Observation) -> Option<Verdict> {
     let planned = seen.report.planned?;
     let all = executed(&seen.report) as u64;
     (needs_report(seen) && planned != all).then(|| {
-        let summary = format!("tests announced: {planned}, tests with a result: {all}");
+        let ended = but_ended(seen);
+        let summary = format!("tests announced: {planned}, tests with a result: {all}{ended}");
         on_output(seen, Cause::PlanMismatch, summary)
     })
 }

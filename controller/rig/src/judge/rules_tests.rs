@@ -5,6 +5,7 @@ use crate::judge::{
     ByteRange, CoreFinding, EarlierReport, ExpectedCrash, Gap, PrintedId, ReadBack, ResultLike,
 };
 use crate::workflow::ActionFailure;
+use jig_model::protocol::HIDDEN_EXIT_CODE;
 use jig_model::result::TestCase;
 use jig_model::{ImageSeen, VerdictKind};
 
@@ -109,6 +110,21 @@ fn an_exit_that_may_be_a_call_of_the_host_is_told_as_either() {
     let incidents = vec![incident(IncidentKind::Exit(7))];
     let verdict = judge(&Observation { incidents, ..green() });
     assert_eq!(verdict.summary, "the firmware ended with exit code 7");
+}
+
+#[test]
+fn an_end_within_a_report_is_told_with_what_is_missing() {
+    for (report, cause) in [
+        (TestReport { planned: Some(3), ..green().report }, Cause::PlanMismatch),
+        (TestReport { ended: false, ..green().report }, Cause::ReportIncomplete),
+    ] {
+        let verdict = judge(&Observation { report: report.clone(), ..green() });
+        assert!(verdict.cause == cause && !verdict.summary.contains("exit code"), "{verdict:?}");
+        let incidents = vec![incident(IncidentKind::Exit(0))];
+        let verdict = judge(&Observation { report, incidents, ..green() });
+        assert_eq!(verdict.cause, cause);
+        assert!(verdict.summary.ends_with("; the firmware ended with exit code 0"), "{verdict:?}");
+    }
 }
 
 #[test]
