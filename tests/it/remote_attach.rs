@@ -75,6 +75,8 @@ fn a_signal_detaches_and_cancel_cancels() {
     let image = elf("mps2-an385", "never-quiet");
     let caller = started(&mut hosts.call(&ticking(&image, "60s")));
     let run = talks(&hosts.rig, "tick");
+    let begun = hosts.desk.runs().join(&run).join("incomplete-copy");
+    until("a copy of the run", || begun.exists().then_some(()));
     // The caller is killed; the run goes on.
     caller.signal(Signal::SIGKILL);
     caller.finish();
