@@ -4,8 +4,8 @@
 //! # Design
 //! Start files for boards without an operating system end `exit` in a loop. By then, the registers that held
 //! the code may hold something else, so the call is read: `exit(1)` loads a constant in front of it, and nothing
-//! but what saves registers or loads other arguments stands between. Where the constant is loaded on a condition, or a branch leads
-//! behind it, the code is not known, and neither is one that was computed.
+//! but what saves registers or loads other arguments stands between. Where the constant is loaded on a
+//! condition, or a branch leads behind it, the code is not known, and neither is one that was computed.
 
 use std::ops::Range;
 
