@@ -190,6 +190,13 @@ pub trait DebugPort: Send {
         let _ = image;
     }
 
+    /// Begins to ask what [`Self::current_fault`] and [`Self::fatal_halt`] will want of a board that was halted,
+    /// and returns at once.
+    fn look_ahead(&mut self) {}
+
+    /// Notes that a halted board runs on: what was asked ahead says nothing any more.
+    fn runs_on(&mut self) {}
+
     /// Tells of a core that may stand in a function by which its system halts after a fatal error; a
     /// post-mortem has to find that it does. `image` is what it runs. Reads within milliseconds and
     /// stops nothing; nothing if it stands in none, or is one whose code is not looked at. Asked directly

@@ -19,6 +19,7 @@ mod fault_watch;
 mod flash;
 mod gdb;
 mod glasgow;
+mod image_ranges;
 mod line_coverage;
 mod listing;
 mod masked_loop;

@@ -1,6 +1,6 @@
 //! Thumb instructions, as far as it takes to say what one was about to do.
 //!
-//! Owns the encodings of loads, stores, calls and deliberate faults. Refuses to be a
+//! Owns the encodings of loads, stores, calls, branches and deliberate faults. Refuses to be a
 //! disassembler: everything else is [`Instruction::Other`].
 //!
 //! Source: ARMv7-M Architecture Reference Manual, chapter A5.
@@ -187,22 +187,69 @@ pub(crate) fn call_before(to: u32, code: impl Fn(u32) -> Option<u16>) -> Option<
         && first & 0xf800 == 0xf000
         && second & 0xd000 == 0xd000
     {
-        let sign = u32::from(first >> 10 & 1);
-        let bit = |j: u16| u32::from(second >> j & 1) ^ sign ^ 1;
-        let offset = sign << 24
-            | bit(13) << 23
-            | bit(11) << 22
-            | u32::from(first & 0x3ff) << 12
-            | u32::from(second & 0x7ff) << 1;
-        let offset = (offset << 7) as i32 >> 7;
-        return Some(ThumbCall::Direct(to.wrapping_add_signed(offset)));
+        return Some(ThumbCall::Direct(to.wrapping_add_signed(far_offset(first, second))));
     }
     (second & 0xff87 == 0x4780).then_some(ThumbCall::Indirect)
+}
+
+/// Returns where a branch at an address leads.
+///
+/// Source: ARMv7-M manual A7.7.12 (B, encodings T1 to T4), A7.7.21 (CBZ).
+pub(crate) fn branch(at: u32, first: u16, second: u16) -> Option<u32> {
+    let (wide, low) = (u32::from(first), u32::from(second));
+    let offset = match (first, second) {
+        (0xd000..=0xddff, _) => signed((wide & 0xff) << 1, 9),
+        (0xe000..=0xe7ff, _) => signed((wide & 0x7ff) << 1, 12),
+        _ if first & 0xf500 == 0xb100 => (wide >> 3 & 0x40 | wide >> 2 & 0x3e) as i32,
+        (0xf000..=0xf7ff, _) if second & 0xd000 == 0x8000 => signed(
+            (wide >> 10 & 1) << 20
+                | (low >> 11 & 1) << 19
+                | (low >> 13 & 1) << 18
+                | (wide & 0x3f) << 12
+                | (low & 0x7ff) << 1,
+            21,
+        ),
+        (0xf000..=0xf7ff, _) if second & 0xd000 == 0x9000 => far_offset(first, second),
+        _ => return None,
+    };
+    Some(at.wrapping_add(4).wrapping_add_signed(offset))
+}
+
+/// Returns the offset of `bl` and of the `b.w` that reaches as far.
+fn far_offset(first: u16, second: u16) -> i32 {
+    let (wide, low) = (u32::from(first), u32::from(second));
+    let sign = wide >> 10 & 1;
+    let bit = |from: u32| low >> from & 1 ^ sign ^ 1;
+    let offset =
+        sign << 24 | bit(13) << 23 | bit(11) << 22 | (wide & 0x3ff) << 12 | (low & 0x7ff) << 1;
+    signed(offset, 25)
+}
+
+fn signed(value: u32, bits: u32) -> i32 {
+    (value << (32 - bits)) as i32 >> (32 - bits)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn branches_lead_where_the_assembler_says() {
+        // As `arm-none-eabi-as` writes them at address 0x100.
+        for (code, to) in [
+            ([0xd001, 0], Some(0x106)),
+            ([0xd1fe, 0], Some(0x100)),
+            ([0xe7fe, 0], Some(0x100)),
+            ([0xb108, 0], Some(0x106)),
+            ([0xf000, 0x8001], Some(0x106)),
+            ([0xf000, 0xb801], Some(0x106)),
+            ([0xf7ff, 0xbffe], Some(0x100)),
+            ([0xde00, 0], None),
+            ([0x2001, 0], None),
+        ] {
+            assert_eq!(branch(0x100, code[0], code[1]), to, "{code:x?}");
+        }
+    }
 
     fn address(first: u16, second: u16) -> Option<(bool, u32)> {
         match decode(first, second) {

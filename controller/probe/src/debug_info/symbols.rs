@@ -15,8 +15,7 @@ use super::names::{readable, shorten};
 use super::variable_parts;
 use crate::MemoryRange;
 use crate::code_map::CodeMap;
-use crate::exit_code::ExitFunctions;
-use crate::masked_loop::MaskedLoops;
+use crate::image_ranges::ImageRanges;
 use crate::stack_overrun::{StackPlace, Variables};
 
 /// The largest image that is read. Firmware images with debug information are a few MiB,
@@ -112,10 +111,7 @@ pub struct Symbols {
     constant: Vec<MemoryRange>,
     /// Content of executable memory, also where the image lets it be written.
     code: Vec<MemoryRange>,
-    map: CodeMap,
-    masked_loops: MaskedLoops,
-    exits: ExitFunctions,
-    variables: Variables,
+    ranges: ImageRanges,
     lines: Option<addr2line::Context<SectionReader>>,
     dwarf: Option<Arc<gimli::Dwarf<SectionReader>>>,
     tables: UnwindTables,
@@ -206,10 +202,7 @@ impl Symbols {
             executable: executable_ranges(&file),
             constant: content(&file, elf.len(), |permissions| !permissions.writable()),
             code: content(&file, elf.len(), |permissions| permissions.executable()),
-            map: CodeMap::of(&file, elf.len()),
-            masked_loops: MaskedLoops::of(&file, elf.len()),
-            exits: ExitFunctions::of(&file),
-            variables: Variables::of(&file),
+            ranges: ImageRanges::of(&file, elf.len()),
             lines,
             dwarf,
             tables,
@@ -290,17 +283,22 @@ impl Symbols {
         })
     }
 
+    /// Returns what the image says of addresses without its debug information.
+    pub(crate) fn ranges(&self) -> &ImageRanges {
+        &self.ranges
+    }
+
     /// Returns where the image has code and where data.
     pub(crate) fn code_map(&self) -> &CodeMap {
-        &self.map
+        &self.ranges.code
     }
 
     /// Returns the stack pointer of a thread that has grown out of its variable, or of the part of it that is
     /// its stack, by its frames, innermost first.
     pub(crate) fn overrun_stack(&self, frames: &[StackPlace]) -> Option<u32> {
         let stack = u64::from(frames.first()?.pointer);
-        self.variables.overrun(frames).or_else(|| {
-            let variable = self.variables.of_stack(stack)?;
+        self.ranges.variables.overrun(frames).or_else(|| {
+            let variable = self.ranges.variables.of_stack(stack)?;
             let address = u32::try_from(variable.start).ok()?;
             Variables::new(self.parts_of(address)?).overrun(frames)
         })
@@ -309,16 +307,6 @@ impl Symbols {
     /// Lists the parts of the variable at an address; nothing where its type is not known.
     pub(super) fn parts_of(&self, address: u32) -> Option<Vec<std::ops::Range<u64>>> {
         variable_parts::parts_of(self.dwarf.as_deref()?, address)
-    }
-
-    /// Returns the loops in which a program stands that has masked its interrupts.
-    pub(crate) fn masked_loops(&self) -> &MaskedLoops {
-        &self.masked_loops
-    }
-
-    /// Returns the functions by which a program ends.
-    pub(crate) fn exits(&self) -> &ExitFunctions {
-        &self.exits
     }
 
     /// Returns where the variables of an operating system are.

@@ -114,15 +114,15 @@ impl StoppedCore<'_> {
     fn exit_code(&self) -> Option<i32> {
         let (symbols, frames) = (self.symbols?, &self.unwound.frames);
         let ends = |frame: &StackFrame| {
-            u32::try_from(frame.pc).is_ok_and(|pc| symbols.exits().hold(pc.wrapping_sub(1)))
+            u32::try_from(frame.pc).is_ok_and(|pc| symbols.ranges().exits.hold(pc.wrapping_sub(1)))
         };
         let stands = frames
             .first()
-            .filter(|top| u32::try_from(top.pc).is_ok_and(|pc| symbols.exits().hold(pc)));
+            .filter(|top| u32::try_from(top.pc).is_ok_and(|pc| symbols.ranges().exits.hold(pc)));
         let callers = frames.get(1..)?;
         let outermost = callers.iter().rposition(ends).map_or(0, |at| at + 1);
         let caller = stands.and(callers.get(outermost))?;
-        symbols.exits().code_handed(u32::try_from(caller.pc).ok()?, symbols.code_map())
+        symbols.ranges().exits.code_handed(u32::try_from(caller.pc).ok()?, symbols.code_map())
     }
 
     /// Tells of the loop in which the core stands with interrupts masked, or goes on so behind an interrupt.
@@ -134,14 +134,15 @@ impl StoppedCore<'_> {
                 _ if self.core.register("primask")? == 0 => return None,
                 _ => exception_name(FaultStatus::read(self.core).pending()?),
             };
-            let at = self.symbols?.masked_loops().without_interrupts(physical_pc(self.core)?)?;
+            let at =
+                self.symbols?.ranges().masked_loops.without_interrupts(physical_pc(self.core)?)?;
             Some(HaltedCore::InMaskedLoop { at, pending: Some(name) })
         })
     }
 
     /// Returns the address of such a loop, where `BASEPRI` or `FAULTMASK` is set.
     fn in_loop_with_priority_masked(&self) -> Option<u32> {
-        let loops = self.symbols?.masked_loops();
+        let loops = &self.symbols?.ranges().masked_loops;
         let register = |name: &str| self.core.register(name).and_then(|v| u32::try_from(v).ok());
         let Some(base_priority) = register("basepri") else {
             // A core that waits for an interrupt copies none of these registers.
@@ -520,7 +521,7 @@ mod tests {
         let start = u32::try_from(address_of(&elf, "queue_send")).unwrap() & !1;
         let at = (start..start + 64)
             .step_by(2)
-            .find(|&pc| symbols.masked_loops().of_pc(pc).is_some())
+            .find(|&pc| symbols.ranges().masked_loops.of_pc(pc).is_some())
             .unwrap();
         for (priority, base_priority, told) in [(0x20, 0x50, true), (0xf0, 0x50, false)] {
             let mut core = core(0x2000_0800, None);
@@ -552,7 +553,7 @@ mod tests {
     fn a_loop_counts_where_interrupts_are_masked_by_priority() {
         let elf = std::fs::read(fixture(M3, "halt-masked")).unwrap();
         let symbols = Symbols::load(&elf).unwrap();
-        let loops = symbols.masked_loops();
+        let loops = &symbols.ranges().masked_loops;
         let start = u32::try_from(address_of(&elf, "queue_send")).unwrap() & !1;
         let at = (start..start + 64).step_by(2).find(|&pc| loops.of_pc(pc).is_some()).unwrap();
         let by_priority = HaltedCore::InMaskedLoop { at, pending: None };

@@ -16,36 +16,25 @@ use super::telling::told;
 use super::trap_watch::is_emulated;
 use crate::code_map::CodeMap;
 use crate::debug_info::{exception_name, is_fault};
-use crate::exit_code::ExitFunctions;
 use crate::fatal_halt::{FatalRanges, STACK_WORDS};
-use crate::masked_loop::MaskedLoops;
+use crate::image_ranges::ImageRanges;
 use crate::post_mortem::exception_of;
 use crate::riscv::{Trap, interrupt, masked_interrupt, parse_registers};
-use crate::stack_overrun::Variables;
 use crate::{CoreKind, CoreSnapshot, Why, parse_register_dump};
 
 /// What an image says of addresses, as far as a glance at registers needs it.
 #[derive(Default)]
-pub(super) struct ImageRanges {
+pub(super) struct ImageFacts {
     fatal: FatalRanges,
-    code: CodeMap,
-    masked_loops: MaskedLoops,
-    variables: Variables,
-    exits: ExitFunctions,
+    ranges: ImageRanges,
 }
 
-impl ImageRanges {
+impl ImageFacts {
     /// Reads an image; one that cannot be read says nothing.
     pub(super) fn load(image: &Path) -> Self {
         let Ok(elf) = fs::read(image) else { return Self::default() };
         let Ok(file) = object::File::parse(elf.as_slice()) else { return Self::default() };
-        Self {
-            fatal: FatalRanges::of(&file),
-            code: CodeMap::of(&file, elf.len()),
-            masked_loops: MaskedLoops::of(&file, elf.len()),
-            variables: Variables::of(&file),
-            exits: ExitFunctions::of(&file),
-        }
+        Self { fatal: FatalRanges::of(&file), ranges: ImageRanges::of(&file, elf.len()) }
     }
 }
 
@@ -54,15 +43,15 @@ pub(super) struct ImageAhead {
     path: PathBuf,
     /// Its length, and when it was written: it may be another one by now.
     state: Option<(u64, SystemTime)>,
-    ranges: JoinHandle<ImageRanges>,
+    facts: JoinHandle<ImageFacts>,
 }
 
 impl ImageAhead {
     /// Begins to read an image.
     pub(super) fn begin(path: &Path) -> Self {
         let image = path.to_owned();
-        let ranges = spawn_blocking(move || ImageRanges::load(&image));
-        Self { path: path.to_owned(), state: Self::state_of(path), ranges }
+        let facts = spawn_blocking(move || ImageFacts::load(&image));
+        Self { path: path.to_owned(), state: Self::state_of(path), facts }
     }
 
     fn state_of(path: &Path) -> Option<(u64, SystemTime)> {
@@ -74,44 +63,89 @@ impl ImageAhead {
     pub(super) async fn take(
         ahead: &mut Option<Self>,
         path: &Path,
-    ) -> Result<ImageRanges, DriverError> {
+    ) -> Result<ImageFacts, DriverError> {
         let state = Self::state_of(path);
         let known = ahead.take().filter(|ahead| ahead.path == path && ahead.state == state);
-        let Self { ranges, .. } = known.unwrap_or_else(|| Self::begin(path));
-        ranges.await.map_err(|error| {
+        let Self { facts, .. } = known.unwrap_or_else(|| Self::begin(path));
+        facts.await.map_err(|error| {
             DriverError::new(Cause::InternalError, "read the image").with_source(error)
         })
     }
 }
 
+/// What an emulator tells of its core at one moment.
+struct Glance {
+    registers: Option<String>,
+    /// The first words at the program counter, and their address.
+    code: Option<(u32, Vec<u32>)>,
+}
+
+/// How many words the instruction at a program counter is in, at most.
+const CODE_WORDS: usize = 2;
+
+impl Glance {
+    /// Takes the registers, and then the code.
+    async fn take(machine: Machine) -> Result<Self, DriverError> {
+        let registers = machine.registers().await?;
+        let core = registers.as_deref().and_then(parse);
+        let code = match core.as_ref().and_then(physical_pc) {
+            Some(pc) => Some((pc & !3, machine.words(pc & !3, CODE_WORDS).await?)),
+            None => None,
+        };
+        Ok(Self { registers, code })
+    }
+}
+
+fn parse(registers: &str) -> Option<CoreSnapshot> {
+    parse_register_dump(registers).or_else(|| parse_registers(registers))
+}
+
 /// Asks the emulator for registers: the debug port of a machine of which nothing else is known.
 ///
-/// Needs no debug channel and does not stop the machine; a question takes less than a millisecond.
+/// Needs no debug channel and does not stop the machine; a question takes half a millisecond.
 /// Tells nothing of a core whose registers do not show the exception that it executes.
 pub(super) struct CurrentRegisters {
     machine: Machine,
     /// What was read last, until it is taken.
     last: Option<String>,
+    /// The code at its program counter, where that was read ahead.
+    code: Option<(u32, Vec<u32>)>,
+    /// What is being read of a halted machine.
+    ahead: Option<JoinHandle<Result<Glance, DriverError>>>,
 }
 
 impl CurrentRegisters {
     pub(super) fn new(machine: Machine) -> Self {
-        Self { machine, last: None }
+        Self { machine, last: None, code: None, ahead: None }
     }
 
     /// Returns what the emulator prints of its core; nothing if the machine has ended.
     pub(super) async fn read(&mut self) -> Result<Option<&str>, DriverError> {
-        self.last = self.machine.registers().await?;
+        self.code = None;
+        self.last = match self.ahead.take() {
+            Some(ahead) => {
+                let read = ahead.await.map_err(|error| {
+                    DriverError::new(Cause::InternalError, "read registers").with_source(error)
+                });
+                let Glance { registers, code } = read??;
+                self.code = code;
+                registers
+            }
+            None => self.machine.registers().await?,
+        };
         Ok(self.last.as_deref())
     }
 
     /// Tells whether the memory at the program counter of a function holds other code than the image.
-    async fn is_in_overwritten(&self, code: &CodeMap, pc: u32) -> Result<bool, DriverError> {
+    async fn is_in_overwritten(&mut self, code: &CodeMap, pc: u32) -> Result<bool, DriverError> {
         if !code.has_function(pc) {
             return Ok(false);
         }
         let first = pc & !3;
-        let words = self.machine.words(first, 2).await?;
+        let words = match self.code.take().filter(|(address, _)| *address == first) {
+            Some((_, words)) => words,
+            None => self.machine.words(first, CODE_WORDS).await?,
+        };
         let bytes: Vec<u8> = words.into_iter().flat_map(u32::to_le_bytes).collect();
         let now = bytes.get((pc - first) as usize..).unwrap_or_default();
         Ok(code.was_overwritten(pc, now))
@@ -122,39 +156,38 @@ impl CurrentRegisters {
     /// in a variable. Takes what was read last.
     pub(super) async fn may_have_halted(
         &mut self,
-        image: &ImageRanges,
+        image: &ImageFacts,
         memory: &[MemoryRegion],
     ) -> Result<bool, DriverError> {
         if self.last.is_none() {
             self.read().await?;
         }
         let Some(text) = self.last.take() else { return Ok(false) };
-        let core = parse_register_dump(&text).or_else(|| parse_registers(&text));
-        let Some(core) = core else { return Ok(false) };
-        if is_lost(&core, memory, &image.code) || interrupt(&core).is_some() {
+        let ImageFacts { fatal, ranges: ImageRanges { code, masked_loops, exits, variables } } =
+            image;
+        let Some(core) = parse(&text) else { return Ok(false) };
+        if is_lost(&core, memory, code) || interrupt(&core).is_some() {
             return Ok(true);
         }
         if let Some(pc) = physical_pc(&core)
-            && self.is_in_overwritten(&image.code, pc).await?
+            && self.is_in_overwritten(code, pc).await?
         {
             return Ok(true);
         }
         let register = |name| core.register(name).and_then(|value| u32::try_from(value).ok());
         // The emulator tells no mask of a Cortex-M without a look.
         let may_mask = core.kind != CoreKind::Riscv32 || masked_interrupt(&core).is_some();
-        if may_mask && register("pc").is_some_and(|pc| image.masked_loops.of_pc(pc).is_some()) {
+        if may_mask && register("pc").is_some_and(|pc| masked_loops.of_pc(pc).is_some()) {
             return Ok(true);
         }
-        if register("sp").is_some_and(|stack| image.variables.hold_stack(stack)) {
+        if register("sp").is_some_and(|stack| variables.hold_stack(stack)) {
             return Ok(true);
         }
-        let fatal = &image.fatal;
-        let exits = register("pc").is_some_and(|pc| image.exits.hold(pc));
-        if fatal.is_empty() && !exits {
+        let in_exit = register("pc").is_some_and(|pc| exits.hold(pc));
+        if fatal.is_empty() && !in_exit {
             return Ok(false);
         }
-        let matters =
-            |at: u32| fatal.hold(at) || exits && image.exits.code_handed(at, &image.code).is_some();
+        let matters = |at: u32| fatal.hold(at) || in_exit && exits.code_handed(at, code).is_some();
         let interrupted = exception_of(&core.registers).is_some_and(|number| number != 0);
         let mut returns = ["pc", "lr", "ra"].into_iter().filter_map(register);
         if interrupted || returns.any(matters) {
@@ -278,6 +311,14 @@ impl DebugPort for CurrentRegisters {
 
     fn current_fault(&mut self) -> BoxFuture<'_, Result<Option<FaultSighting>, DriverError>> {
         Box::pin(async { Ok(self.read().await?.and_then(sighting)) })
+    }
+
+    fn look_ahead(&mut self) {
+        self.ahead = Some(tokio::spawn(Glance::take(self.machine.clone())));
+    }
+
+    fn runs_on(&mut self) {
+        self.ahead = None;
     }
 }
 

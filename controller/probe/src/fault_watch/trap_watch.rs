@@ -323,8 +323,8 @@ fn standing_in_call(
     let second = look(channels)?.filter(|(_, second)| *second == first);
     // A handler in C has overwritten the code, which the program may have loaded as a constant.
     let loaded = |call: Trap| {
-        let symbols = symbols?;
-        symbols.exits().code_loaded(call.at, symbols.code_map())
+        let ranges = symbols?.ranges();
+        ranges.exits.code_loaded(call.at, &ranges.code)
     };
     Ok(second.and_then(|(snapshot, call)| {
         let shape = match Trap::failed_exit(&snapshot) {

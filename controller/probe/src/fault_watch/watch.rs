@@ -198,6 +198,14 @@ impl DebugPort for WatchHandle {
         self.image = Some(ImageAhead::begin(image));
     }
 
+    fn look_ahead(&mut self) {
+        self.registers.look_ahead();
+    }
+
+    fn runs_on(&mut self) {
+        self.registers.runs_on();
+    }
+
     fn fatal_halt<'a>(
         &'a mut self,
         image: &'a Path,

@@ -40,7 +40,7 @@ use super::after_end::{AwaitedEnd, is_passive};
 use super::board::{AttemptBoard, WatcherProgress};
 use super::board_timeout::BoardTimeout;
 use super::compiled_patterns::RunPatterns;
-use crate::console::{Follower, PatternSet};
+use crate::console::{ConsoleClock, Follower, PatternSet};
 use crate::judge::CoreFinding;
 use crate::store::RunDir;
 use crate::workflow::{ActionFailure, CancelToken};
@@ -60,6 +60,8 @@ pub(super) struct Actions<'a> {
     /// Folder for what drivers leave as evidence.
     pub(super) evidence: &'a Path,
     pub(super) cancel: &'a CancelToken,
+    /// The clock of the consoles' logs.
+    pub(super) clock: &'a dyn ConsoleClock,
     /// How far each console's watcher is.
     pub(super) watched: BTreeMap<ConsoleName, watch::Receiver<WatcherProgress>>,
     pub(super) deployed: Option<DeployReport>,

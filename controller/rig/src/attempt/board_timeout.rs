@@ -15,6 +15,7 @@ use jig_model::{Cause, Fault, Note};
 use tokio::time::{Instant, sleep_until};
 
 use super::board::AttemptBoard;
+use super::exact_timer::sleep_exactly_until;
 use super::facts::Observed;
 use crate::workflow::ActionFailure;
 
@@ -61,7 +62,12 @@ pub(super) struct BoardTimeout {
 impl BoardTimeout {
     /// Begins to wait.
     pub(super) fn new(board: &AttemptBoard, timeout: Duration) -> Self {
-        let (until, lost) = (Instant::now() + timeout, board.facts().time_lost());
+        Self::since(board, Instant::now(), timeout)
+    }
+
+    /// Goes on with a wait that began at a moment, and of which nothing was lost so far.
+    pub(super) fn since(board: &AttemptBoard, began: Instant, timeout: Duration) -> Self {
+        let (until, lost) = (began + timeout, board.facts().time_lost());
         Self { timeout, until, lost, counted: Duration::ZERO }
     }
 
@@ -99,7 +105,7 @@ impl BoardTimeout {
     /// Returns when it is over.
     pub(super) async fn run_out(&self, board: &AttemptBoard) {
         while !self.is_over(board) {
-            sleep_until(self.until(board)).await;
+            sleep_exactly_until(self.until(board)).await;
         }
     }
 

@@ -30,6 +30,7 @@ mod compiled_patterns;
 mod consoles;
 mod drain;
 mod error;
+mod exact_timer;
 mod expected_resets;
 mod facts;
 mod failed_results;

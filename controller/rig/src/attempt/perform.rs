@@ -251,6 +251,7 @@ async fn make(
         attempt: request.attempt,
         evidence: request.evidence,
         cancel: &request.cancel,
+        clock: &*request.clock,
         watched,
         deployed: None,
         cursors: BTreeMap::new(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use super::clock::ConsoleClock;
+use super::clock::{ConsoleClock, Stamp};
 use super::log::{GapReason, LogWriter, RecordKind};
 use super::queue::{ChunkQueue, QueueEntry, TransportEnd};
 
@@ -13,6 +13,8 @@ use super::queue::{ChunkQueue, QueueEntry, TransportEnd};
 pub struct LogState {
     /// Committed bytes.
     pub len: u64,
+    /// When the last of them came.
+    pub printed_at: Option<Stamp>,
     /// How many transports have been attached so far.
     pub transports: u32,
     /// Length of the log when the last transport was attached: where its output begins.
@@ -145,7 +147,8 @@ fn write(entry: QueueEntry, log: &mut LogWriter, state: &watch::Sender<LogState>
                 }
                 s.ended = Some(end);
             }
-            QueueEntry::Bytes(..) | QueueEntry::Sent(..) | QueueEntry::Ack(_) => {}
+            QueueEntry::Bytes(stamp, _) => s.printed_at = Some(stamp),
+            QueueEntry::Sent(..) | QueueEntry::Ack(_) => {}
         }
     });
 }

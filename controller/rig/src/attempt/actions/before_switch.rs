@@ -101,6 +101,15 @@ impl Actions<'_> {
         }
     }
 
+    /// Has the core of a halted board read that is about to be looked at.
+    pub(super) fn look_ahead(&mut self) {
+        if self.core_counts()
+            && let Some(debug) = &mut self.protocols.debug
+        {
+            debug.look_ahead();
+        }
+    }
+
     async fn look_at_core(&mut self, when: &str) -> Result<(), ActionFailure> {
         let board = Arc::clone(&self.board);
         let expected_crash = self.expected_crash();

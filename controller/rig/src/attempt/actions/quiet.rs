@@ -12,7 +12,8 @@
 //! stands at the handler of a fault.
 //!
 //! *Quiet means that no console prints.* On a slow line the first words of a failure take longer
-//! than the period, so it begins again with each byte. A target that never stops printing is
+//! than the period, so it begins again with each byte. That of a report began with its last one, a
+//! millisecond before Jig has understood it. A target that never stops printing is
 //! watched for [`MOST`] periods in all, and the verdict says that it was still printing.
 
 use std::future::{Future, pending, poll_fn};
@@ -72,6 +73,13 @@ impl HaltPace {
 /// Shortest time between two halts.
 const SHORTEST: Duration = Duration::from_millis(1);
 
+/// Where a quiet period begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum QuietFrom {
+    Now,
+    LastOutput,
+}
+
 /// The time that a board has lost since a moment.
 ///
 /// What threads of an emulator waited side by side is added up until it is first halted, so the count of
@@ -86,7 +94,13 @@ pub(in crate::attempt) struct LostSince {
 impl LostSince {
     /// Begins now, where `total` has been lost in all.
     pub(in crate::attempt) fn new(total: Duration) -> Self {
-        Self { began: Instant::now(), before: total }
+        Self::since(Instant::now(), total)
+    }
+
+    /// Begins at an earlier moment, where `total` has been lost in all by now. A wait for a processor that is
+    /// not over yet is in no total, and may have begun at that moment.
+    fn since(began: Instant, total: Duration) -> Self {
+        Self { began, before: total }
     }
 
     /// Returns what was lost since, where `total` is lost in all: no more than has passed.
@@ -99,6 +113,15 @@ impl LostSince {
 impl Actions<'_> {
     /// Watches the target for the quiet period, and leaves it halted where that is possible.
     pub(in crate::attempt) async fn settle(&mut self) -> Result<(), ActionFailure> {
+        self.settle_from(QuietFrom::Now).await
+    }
+
+    /// Does so behind output that was awaited, which was printed some time before it was understood.
+    pub(super) async fn settle_behind_output(&mut self) -> Result<(), ActionFailure> {
+        self.settle_from(QuietFrom::LastOutput).await
+    }
+
+    async fn settle_from(&mut self, from: QuietFrom) -> Result<(), ActionFailure> {
         let board = Arc::clone(&self.board);
         if std::mem::replace(&mut self.settled, true) {
             return Ok(());
@@ -107,13 +130,18 @@ impl Actions<'_> {
             return self.looked_at_everything().await;
         }
         self.read_ahead();
-        let mut lost = LostSince::new(self.lost_time().await?);
+        let total = self.lost_time().await?;
         let mut output = ConsoleOutput::new(&board);
-        let mut quiet = BoardTimeout::new(&board, self.settle);
+        let began = match from {
+            QuietFrom::Now => Instant::now(),
+            QuietFrom::LastOutput => self.silent_since(total),
+        };
+        let mut lost = LostSince::since(began, total);
+        let mut quiet = BoardTimeout::since(&board, began, self.settle);
         let mut bound = BoardTimeout::new(&board, self.settle.saturating_mul(MOST));
         // Time lost since the watch began, by the last count, and by that in front of the last byte.
         let (mut counted, mut before) = (Duration::ZERO, Duration::ZERO);
-        let (began, mut printed) = (Instant::now(), false);
+        let mut printed = false;
         let mut pace = HaltPace::new(self.settle);
         let ended = loop {
             tokio::select! {
@@ -142,6 +170,7 @@ impl Actions<'_> {
                 let whole = if printed { &bound } else { &quiet };
                 let listened = Listened { had: whole.had(&board, over), printing: !is_quiet };
                 board.report(Observed::Listened(listened));
+                self.look_ahead();
                 break if is_quiet { quiet } else { bound };
             }
             self.run_on().await?;
@@ -160,6 +189,20 @@ impl Actions<'_> {
                 _ => Err(starved),
             },
         }
+    }
+
+    /// Returns since when no console has printed, later by the time that the board has lost in `total` since
+    /// its launch: no more of it was lost since the last output.
+    fn silent_since(&self, total: Duration) -> Instant {
+        let now = Instant::now();
+        let states = self.board.lines.values().map(|line| line.handle.state());
+        let Some(last) =
+            states.filter_map(|state| state.borrow().printed_at).map(|at| at.mono_ns).max()
+        else {
+            return now;
+        };
+        let silent = Duration::from_nanos(self.clock.stamp().mono_ns.saturating_sub(last));
+        now.checked_sub(silent.saturating_sub(total)).unwrap_or(now)
     }
 
     /// Watches the target for the quiet period before the plan takes the power at its end. What shows
@@ -193,6 +236,9 @@ impl Actions<'_> {
     pub(in crate::attempt) async fn run_on(&mut self) -> Result<(), ActionFailure> {
         if !std::mem::take(&mut self.halted) {
             return Ok(());
+        }
+        if let Some(debug) = &mut self.protocols.debug {
+            debug.runs_on();
         }
         let Some(control) = &mut self.protocols.control else { return Ok(()) };
         control.resume().await.map_err(|error| by_driver(&error))

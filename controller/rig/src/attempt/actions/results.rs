@@ -131,7 +131,7 @@ impl Actions<'_> {
                     let missed = self.overdue(timeout);
                     return Err(board_timeout.judged(&board, missed));
                 },
-                settled = self.settle() => {
+                settled = self.settle_behind_output() => {
                     settled?;
                     // The last bytes before the board was halted may have begun another report.
                     if goes_on(&progress.borrow()) && !board_timeout.is_over(&board) {

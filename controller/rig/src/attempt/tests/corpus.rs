@@ -47,7 +47,7 @@ fn outputs_that_mislead_are_judged_rightly() {
 /// Lists the rows that are judged otherwise than they say.
 fn wrong_among(rows: &[Row], faults: &Arc<FaultSets>) -> Vec<String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
+        .enable_all()
         .start_paused(true)
         .build()
         .unwrap();
