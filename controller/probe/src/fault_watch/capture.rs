@@ -183,7 +183,7 @@ impl CortexM {
     }
 
     /// Reads from a frame where the handler returns to, and which exception is executed there, 0 for
-    /// none; nothing outside of memory.
+    /// none; nothing outside of memory, and where the memory protection unit refuses the stack.
     pub(super) fn stacked(
         &self,
         channels: &mut DebugChannels,
@@ -194,8 +194,12 @@ impl CortexM {
         if !profile.holds(place, place + 8) {
             return Ok(None);
         }
-        let (pc, status) = (word(channels, place as u32)?, word(channels, place as u32 + 4)?);
-        Ok(Some((pc & !1, status & EXCEPTION)))
+        let mut read = |at: u64| match word(channels, at as u32) {
+            Err(ChannelError::Refused { .. }) => Ok(None),
+            word => word.map(Some),
+        };
+        let (pc, status) = (read(place)?, read(place + 4)?);
+        Ok(pc.zip(status).map(|(pc, status)| (pc & !1, status & EXCEPTION)))
     }
 
     /// Reads where the vector table is now, and the handlers of faults in it: hard fault and, where

@@ -43,7 +43,7 @@ pub enum AwaitedDoubt {
 /// Words of a pass.
 const GOOD: &str = "\
     pass passed passes passing ok okay good done ready complete completed success successful \
-    successfully succeeded valid verified finished correct up";
+    successfully succeeded valid verified finished correct up connected established";
 
 /// How such a word may go on: `passed`, `completely`, `okay`.
 const INFLECTIONS: &str = "s es d ed ing ly ful fully ay ated ating ation ity";
@@ -91,7 +91,8 @@ const RESTRICTIONS: &str = "\
     unexpectedly, with unexpected, unsuccessfully, missing, by timeout, in error";
 
 /// Words that take a good verdict back where nothing but a reason stands behind them.
-const FAILED: &str = "failed failure timeout aborted crashed rejected cancelled canceled";
+const FAILED: &str = "\
+    failed failure timeout aborted crashed rejected cancelled canceled impossible unavailable denied refused";
 
 /// What a text may name that does not come: `boot complete| flag not set`.
 const SIGNS: &str =
@@ -415,13 +416,16 @@ fn is_restricted(last: &Word<'_>, behind: &str) -> bool {
     let begins = |phrase: &str| begins_at(0, phrase);
     let reason = || {
         let is_reason = |word: &Word<'_>| {
-            listed(REASONS, &word.text) || word.before.starts_with([',', ';', ':', '('])
+            let joint = word.before.trim_ascii_start();
+            listed(REASONS, &word.text) || joint.starts_with([',', ';', ':', '('])
         };
         next.get(1).is_none_or(is_reason)
     };
     let absent =
         || listed(SIGNS, &first.text) && phrases(ABSENT).any(|phrase| begins_at(1, phrase));
-    let denied = listed("not never", &first.text) && next.len() <= 2;
+    // `not detected, giving up`
+    let clause = 1 + next.iter().skip(1).take_while(|word| joined(word.before)).count();
+    let denied = listed("not never", &first.text) && clause <= 2;
     phrases(RESTRICTIONS).any(begins)
         || absent()
         || joined(&joint) && (denied || listed(FAILED, &first.text) && reason())

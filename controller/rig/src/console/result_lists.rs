@@ -333,6 +333,12 @@ fn back_row(text: &str) -> Option<Row<'_>> {
         };
         let denied = denied.is_some();
         let after = &text[end..];
+        // `lfs.c:1369:error: x` has a place in a source and a level.
+        let numbered = |(_, line): (&str, &str)| line.bytes().all(|b| b.is_ascii_digit());
+        let level = listed(LEVELS, &word.text) && after.starts_with(':');
+        if level && name.rsplit_once(':').is_some_and(numbered) {
+            return None;
+        }
         let ends = is_nothing(after)
             || is_measured(after)
             || after.starts_with("  ") && after.trim_ascii_start().starts_with('(')
@@ -359,14 +365,17 @@ fn is_nothing(after: &str) -> bool {
 }
 
 /// Tells whether a text tells more of the failed verdict in front of it: ` at 0x80401000`, ` no ACK`.
-/// Behind a word that is also a level of a log, only a code does.
+/// Behind a word that is also a level of a log, only a code does that ends the line or a part of it.
 fn is_detail(verdict: &str, after: &str) -> bool {
     let Some(detail) = after.strip_prefix(' ').map(str::trim_ascii_start) else { return false };
     let first = detail.split([' ', ':', ',']).next().unwrap_or_default();
     let code = first.starts_with("0x") || first.starts_with('-');
     let words = detail.bytes().any(|b| b.is_ascii_alphabetic()) || first.starts_with('@');
-    let level = listed(LEVELS, &verdict.to_ascii_lowercase());
-    code || words && !level && !listed(COMPOUNDS, &first.to_ascii_lowercase())
+    if listed(LEVELS, &verdict.to_ascii_lowercase()) {
+        let behind = detail[first.len()..].trim_ascii_start();
+        return code && !behind.starts_with(char::is_alphanumeric);
+    }
+    code || words && !listed(COMPOUNDS, &first.to_ascii_lowercase())
 }
 
 /// Tells whether a text is a value with its unit: ` 40 ms`.

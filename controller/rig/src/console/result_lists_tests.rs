@@ -58,6 +58,8 @@ fn a_word_is_a_verdict_where_a_row_beside_it_passes() {
         ("1. ram ok / 2. rom ok / 3. flash fail", "3. flash fail"),
         ("(1/3) ram ok / (2/3) rom ok / (3/3) flash fail", "(3/3) flash fail"),
         ("ram  OK / rom  OK / eth  ERR", "eth  ERR"),
+        ("ram: OK / rom: OK / imu: error -5", "imu: error -5"),
+        ("ram: OK / rom: OK / imu: error: no answer", "imu: error: no answer"),
         ("crc32: correct / edn: correct / aha: incorrect", "aha: incorrect"),
         // A value in front of the one that is right, and a tally of none.
         ("Int_Glob:   7 /         should be:   5", "        should be:   5"),
@@ -126,6 +128,9 @@ fn a_word_is_a_verdict_where_a_row_beside_it_passes() {
 #[test]
 fn words_and_numbers_of_logs_are_no_rows() {
     for output in [
+        // Errors of a kernel and of a library beside rows of an init system and of tests.
+        "mmc0: error -110 whilst initialising SD card / Starting syslogd: OK / Starting network: OK",
+        "lfs.c:1369:error: Corrupted dir pair / test_foc.c:31:test_clarke:PASS / test_foc.c:40:test_park:PASS",
         // Nothing beside it passes in the same place.
         "flash  fail",
         "spi,fail",

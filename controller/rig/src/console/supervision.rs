@@ -22,6 +22,10 @@ const PATTERNS: &[&str] = &[
     r"\b(?:did not|didn't|failed to|has not) (?:check|checked) in\b",
     r"\bmissed (?:its |the |a )?(?:heartbeat|deadline|check-?in)s?(?:$|[ ,.!(]+[^0 ]|: *[^0 ])",
     r"\b(?:heartbeat|deadline|check-?in) (?:was |is )?(?:missed|lost)\b(?:$|[ ,.!(]+[^0 ]|: *[^0 ])",
+    // Hooks of OSEK and AUTOSAR, a drive's own codes, and what trips a power stage
+    r"\b(?:shutdownos|(?:protection|error|shutdown)hook)\W{1,3}e_os_",
+    r"\bfault_code_(?:[a-mo-z]|n[a-np-z])",
+    r"\bover-?(?:current|voltage|temperature|speed) trip(?:ped)?(?:$|[,.!;])",
     // A safe state
     r"^\W*(?:safe[ -](?:state|mode)|fail-?safe(?: (?:state|mode))?|emergency stop)\W*$",
     r"\b(?:enter|entering|entered|switch(?:ing|ed)? to|going (?:in)?to|fall(?:ing)? back to|into) (?:the |a )?(?:safe[ -](?:state|mode)|fail-?safe|limp mode|degraded mode)\b",
@@ -67,6 +71,9 @@ const DENIALS: &str = "\
     supported expected simulated simulating injected injecting cleared previous last counter count \
     handled corrected off ok needed required";
 
+/// Denials that are also what follows from an event: `deadline missed, outputs off`.
+const SWITCHED: &str = "off disabled";
+
 /// Words that do not take back what is absent.
 const ABSENT: &str = "no not";
 
@@ -94,9 +101,16 @@ pub(super) fn tells_intervention(text: &str) -> bool {
     let counts_none = |word: &Word<'_>| {
         word.text == "0" && word.before.contains([':', '=']) && word.after.trim().is_empty()
     };
+    let follows = |word: &str| {
+        let unswitched = |part: &str| !words(part).iter().any(|word| listed(SWITCHED, &word.text));
+        listed(SWITCHED, word)
+            && text.split(", ").any(|part| {
+                EVENTS.as_ref().is_some_and(|events| events.is_match(part)) && unswitched(part)
+            })
+    };
     let words = words(text);
     let none = words.last().is_some_and(counts_none);
-    let denied = none || words.iter().any(|word| denies(&word.text));
+    let denied = none || words.iter().any(|word| denies(&word.text) && !follows(&word.text));
     (absent || told(&EVENTS)) && (thrown() || !denied)
 }
 
@@ -120,6 +134,22 @@ mod tests {
             ("missed heartbeat: net", true),
             ("missed heartbeats: 0", false),
             ("no missed deadline", false),
+            ("sched: task ctrl deadline missed: 71 us > 50 us limit, PWM outputs off", true),
+            ("heap exhausted, logging disabled", true),
+            ("stack guard hit detection off, canary check off", false),
+            ("fail-safe mode: off, watchdog off", false),
+            ("missed deadlines: 0, outputs off", false),
+            ("Os: ShutdownOS(E_OS_STACKFAULT)", true),
+            ("Os: ProtectionHook(E_OS_STACKFAULT) in task OsTask_10ms", true),
+            ("ErrorHook: E_OS_LIMIT", true),
+            ("ErrorHook installed", false),
+            ("ShutdownOS(E_OK)", false),
+            ("foc: FAULT_CODE_ABS_OVER_CURRENT, phase A 48.2 A", true),
+            ("foc: FAULT_CODE_NONE", false),
+            ("last fault: FAULT_CODE_OVER_VOLTAGE", false),
+            ("foc: overcurrent trip, PWM outputs disabled", true),
+            ("overcurrent trip level: 20 A", false),
+            ("over-voltage trip at 60 V configured", false),
             ("task net stuck", true),
             ("task net: stack 40%", false),
             ("watchdog: no feed for 5 s, restarting", true),
