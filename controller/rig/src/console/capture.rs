@@ -216,7 +216,7 @@ impl ConsoleActor {
                 self.transport = Some(transport);
                 self.queue.push(QueueEntry::Attached(self.clock.stamp()));
                 if !first.is_empty() {
-                    self.queue.push(QueueEntry::Bytes(self.clock.stamp(), first));
+                    self.queue.push(QueueEntry::bytes(self.clock.stamp(), first));
                 }
                 if let Some(event) = event {
                     self.hear(event);
@@ -275,7 +275,7 @@ impl ConsoleActor {
                     let Some(event) = transport.event() else { break };
                     if filled > 0 {
                         let bytes = self.buf[..std::mem::take(&mut filled)].to_vec();
-                        self.queue.push(QueueEntry::Bytes(self.clock.stamp(), bytes));
+                        self.queue.push(QueueEntry::bytes(self.clock.stamp(), bytes));
                     }
                     self.hear(event);
                     // A transport that has nothing but events must not keep the runtime's thread.
@@ -294,7 +294,7 @@ impl ConsoleActor {
             }
         }
         if filled > 0 {
-            self.queue.push(QueueEntry::Bytes(self.clock.stamp(), self.buf[..filled].to_vec()));
+            self.queue.push(QueueEntry::bytes(self.clock.stamp(), self.buf[..filled].to_vec()));
             if let (Pace::Gather, Some(transport)) = (self.pace.took(filled), &mut self.transport) {
                 transport.rest();
             }

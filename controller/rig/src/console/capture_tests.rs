@@ -309,13 +309,13 @@ fn single_bytes_are_merged_while_the_disk_is_busy_and_the_queue_is_bounded() {
     let queue = ChunkQueue::new(clock());
     for i in 0..10_000u64 {
         let stamp = Stamp { mono_ns: i, wall_ns: 0 };
-        queue.push(QueueEntry::Bytes(stamp, vec![b'x']));
+        queue.push(QueueEntry::bytes(stamp, vec![b'x']));
     }
     let entries = queue.take().unwrap();
     assert_eq!(entries.len(), 1);
     let full = Stamp { mono_ns: 0, wall_ns: 0 };
     while has_room(&queue) {
-        queue.push(QueueEntry::Bytes(full, vec![0; CHUNK]));
+        queue.push(QueueEntry::bytes(full, vec![0; CHUNK]));
     }
     assert!(queue.take().unwrap().len() <= LIMIT / CHUNK);
     assert!(has_room(&queue));

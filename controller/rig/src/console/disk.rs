@@ -6,7 +6,7 @@ use tokio::sync::watch;
 
 use super::clock::{ConsoleClock, Stamp};
 use super::log::{GapReason, LogWriter, RecordKind};
-use super::queue::{ChunkQueue, QueueEntry, TransportEnd};
+use super::queue::{Chunk, ChunkQueue, QueueEntry, TransportEnd};
 
 /// State of a log. Everything it counts is on disk.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -80,9 +80,9 @@ pub(super) fn run(
 fn write(entry: QueueEntry, log: &mut LogWriter, state: &watch::Sender<LogState>) {
     let mut lost = 0;
     let result = match &entry {
-        QueueEntry::Bytes(stamp, bytes) => {
+        QueueEntry::Bytes(Chunk { first, bytes, .. }) => {
             lost = bytes.len() as u64;
-            log.append(*stamp, bytes)
+            log.append(*first, bytes)
         }
         QueueEntry::Gap(stamp, lost, reason) => {
             log.record(*stamp, RecordKind::Gap { lost: *lost, reason: *reason })
@@ -147,7 +147,7 @@ fn write(entry: QueueEntry, log: &mut LogWriter, state: &watch::Sender<LogState>
                 }
                 s.ended = Some(end);
             }
-            QueueEntry::Bytes(stamp, _) => s.printed_at = Some(stamp),
+            QueueEntry::Bytes(chunk) => s.printed_at = Some(chunk.last),
             QueueEntry::Sent(..) | QueueEntry::Ack(_) => {}
         }
     });

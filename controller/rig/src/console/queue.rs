@@ -33,10 +33,19 @@ pub enum TransportEnd {
     Broken(Arc<str>),
 }
 
+/// Bytes that came within a moment.
+#[derive(Debug)]
+pub(super) struct Chunk {
+    /// When the first of them came, and the last.
+    pub(super) first: Stamp,
+    pub(super) last: Stamp,
+    pub(super) bytes: Vec<u8>,
+}
+
 /// What travels to the disk thread, in order.
 #[derive(Debug)]
 pub(super) enum QueueEntry {
-    Bytes(Stamp, Vec<u8>),
+    Bytes(Chunk),
     Gap(Stamp, Option<u64>, GapReason),
     Boot(Stamp),
     Attached(Stamp),
@@ -55,9 +64,14 @@ pub(super) enum QueueEntry {
 }
 
 impl QueueEntry {
+    /// Makes an entry of bytes that came at once.
+    pub(super) fn bytes(at: Stamp, bytes: Vec<u8>) -> Self {
+        Self::Bytes(Chunk { first: at, last: at, bytes })
+    }
+
     fn cost(&self) -> usize {
         match self {
-            Self::Bytes(_, bytes) => ENTRY_COST + bytes.len(),
+            Self::Bytes(chunk) => ENTRY_COST + chunk.bytes.len(),
             Self::Gap(..)
             | Self::Boot(_)
             | Self::Attached(_)
@@ -112,12 +126,13 @@ impl ChunkQueue {
         self.begin_work(&mut inner);
         let mut cost = entry.cost();
         match (entry, inner.entries.back_mut()) {
-            (QueueEntry::Bytes(stamp, bytes), Some(QueueEntry::Bytes(first, last)))
-                if stamp.mono_ns.saturating_sub(first.mono_ns) < MERGE_NS
-                    && last.len() + bytes.len() <= CHUNK =>
+            (QueueEntry::Bytes(new), Some(QueueEntry::Bytes(chunk)))
+                if new.last.mono_ns.saturating_sub(chunk.first.mono_ns) < MERGE_NS
+                    && chunk.bytes.len() + new.bytes.len() <= CHUNK =>
             {
-                last.extend_from_slice(&bytes);
-                cost = bytes.len();
+                chunk.bytes.extend_from_slice(&new.bytes);
+                chunk.last = new.last;
+                cost = new.bytes.len();
             }
             (entry, _) => inner.entries.push_back(entry),
         }

@@ -333,9 +333,9 @@ fn back_row(text: &str) -> Option<Row<'_>> {
         };
         let denied = denied.is_some();
         let after = &text[end..];
-        // `lfs.c:1369:error: x` has a place in a source and a level.
+        // `lfs.c:1369:error: x` has a place in a source and a level; minunit prints a blank in front of `error`.
         let numbered = |(_, line): (&str, &str)| line.bytes().all(|b| b.is_ascii_digit());
-        let level = listed(LEVELS, &word.text) && after.starts_with(':');
+        let level = gap == ":" && listed(LEVELS, &word.text) && after.starts_with(':');
         if level && name.rsplit_once(':').is_some_and(numbered) {
             return None;
         }

@@ -59,6 +59,11 @@ fn a_word_is_a_verdict_where_a_row_beside_it_passes() {
         ("(1/3) ram ok / (2/3) rom ok / (3/3) flash fail", "(3/3) flash fail"),
         ("ram  OK / rom  OK / eth  ERR", "eth  ERR"),
         ("ram: OK / rom: OK / imu: error -5", "imu: error -5"),
+        // As minunit prints it.
+        (
+            "ring.c:31: error: pop(r) != 3 / test_can.c:31:test_filter:PASS",
+            "ring.c:31: error: pop(r) != 3",
+        ),
         ("ram: OK / rom: OK / imu: error: no answer", "imu: error: no answer"),
         ("crc32: correct / edn: correct / aha: incorrect", "aha: incorrect"),
         // A value in front of the one that is right, and a tally of none.
