@@ -27,6 +27,9 @@ pub(crate) fn fault_at<'a>(
     })
 }
 
+/// Where the registers of a Cortex-M core begin; no stack lies there.
+const SYSTEM_REGION: u32 = 0xe000_0000;
+
 /// Says what it means that the registers of what was interrupted could not be saved.
 pub(crate) fn lost_frame(lost: &Interrupted, memory: KnownMemory<'_>) -> String {
     if memory.is_empty() {
@@ -35,7 +38,7 @@ pub(crate) fn lost_frame(lost: &Interrupted, memory: KnownMemory<'_>) -> String 
     }
     // Below the lowest memory that is known above it: a stack that grew out of its memory.
     match memory.first_above(lost.at) {
-        Some(above) if above - lost.at <= 64 * 1024 => {
+        Some(above) if lost.at < SYSTEM_REGION && above - lost.at <= 64 * 1024 => {
             format!("stack overflow: the stack pointer {:#010x} lies below {above:#010x}", lost.at)
         }
         _ => format!("stack pointer {:#010x} outside of memory", lost.at),

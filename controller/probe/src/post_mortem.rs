@@ -275,6 +275,7 @@ fn first_fault(
     let what = match &entry.context {
         Some(context) => fault_at(context, status, memory, symbols)
             .unwrap_or_else(|| "fault of unknown cause".to_owned()),
+        None if status.has(cfsr::INVPC) => "invalid exception return".to_owned(),
         None => lost_frame(entry, memory),
     };
     Some((what, from))

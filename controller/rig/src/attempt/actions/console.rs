@@ -394,6 +394,11 @@ async fn failed_wait(
         _ => (at, line.map_or(at, |line| line.handle.state().borrow().len)),
     };
     let mut detail = chain(error);
+    if matches!(error, ExpectError::Ended { .. })
+        && let Some(code) = board.facts().exit
+    {
+        detail = format!("the target ended with code {code}: {detail}");
+    }
     if let Some(echo) = echo.filter(|_| cause == Cause::ExpectMissed) {
         detail = format!(
             "{detail}; at byte {echo} of {console} it matches only what the console repeats of the \
