@@ -318,7 +318,7 @@ impl DebugPort for CurrentRegisters {
     }
 
     fn runs_on(&mut self) {
-        self.ahead = None;
+        (self.last, self.code, self.ahead) = (None, None, None);
     }
 }
 
