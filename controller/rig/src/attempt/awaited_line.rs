@@ -14,8 +14,8 @@ use super::failed_results::{FoundLine, quotable, read_some};
 use crate::console::lines::MAX_LINE;
 use crate::console::log_prefix::without_prefix;
 use crate::console::{
-    AwaitedDoubt, PatternSet, awaited_doubt, names_failure, names_test, readable, says_error,
-    tells_failure,
+    AwaitedDoubt, PatternSet, awaited_doubt, is_suspicious, names_failure, names_test, readable,
+    says_error, tells_failure, tells_trouble,
 };
 
 /// Fewest letters of a text that a later line may take back.
@@ -91,16 +91,25 @@ impl AwaitedLine {
         spelled: &[Range<u64>],
         allowed: &PatternSet,
     ) -> Option<FoundLine> {
+        let trouble = |text: &str| is_suspicious(text) || tells_trouble(text);
         let mut beside = self.bytes.clone();
+        let mut in_clause = false;
         for part in spelled.iter().filter_map(|part| self.index(part)) {
-            if names_failure(&readable(&self.bytes[part.clone()])) {
+            let text = readable(&self.bytes[part.clone()]);
+            if names_failure(&text) {
                 return None;
             }
+            // `sync| lost`, `temp| sensor: read error -5`, but not `complete|, old image invalid`
+            let behind = &self.bytes[part.end..];
+            let clause = behind.iter().position(|byte| b",;(.".contains(byte));
+            let clause = &self.bytes[part.start..part.end + clause.unwrap_or(behind.len())];
+            in_clause |= trouble(&readable(clause)) && !trouble(&text);
             beside[part].fill(b' ');
         }
         // `ASSERT: |app_ready| == true failed at main.c:10`
-        let found =
-            says_error(message(&readable(&beside))) || tells_failure(&readable(&self.bytes));
+        let found = says_error(message(&readable(&beside)))
+            || tells_failure(&readable(&self.bytes))
+            || in_clause;
         if found { self.unless_allowed(allowed) } else { None }
     }
 
@@ -207,6 +216,11 @@ mod tests {
             ("ERROR |cannot open| a.bin\n", "cannot open", false),
             ("[00:00:01.000] ERROR: |cannot open|\n", "cannot open", false),
             ("ERROR |tick count|: ERROR 5\n", "tick count", true),
+            ("time |sync| lost\n", "sync", true),
+            ("|temp| sensor: read error -5\n", "temp", true),
+            ("tls: |handshake complete|: certificate verify failed\n", "handshake complete", true),
+            ("update |complete|, old image invalid now\n", "complete", false),
+            ("mqtt: |connected| after 2 failed attempts\n", "connected", false),
             ("||", "", false),
         ] {
             let start = log.find('|').unwrap() as u64;

@@ -21,8 +21,8 @@ use crate::console::lines::{MAX_LINE, control_strings};
 use crate::console::{
     BESIDE, PatternSet, alarm_candidate, candidate, counts_failure, failed_in_list,
     may_fail_in_list, names_failure, output_of_open_test, parity_lines, pieces, readable,
-    refusal_candidate, refuses, tells_alarm, tells_crash, tells_failure, tells_fatal_end,
-    writes_over,
+    refusal_candidate, refuses, tells_alarm, tells_crash, tells_crash_of_start, tells_failure,
+    tells_fatal_end, writes_over,
 };
 use crate::judge::ByteRange;
 use crate::results::ReadLines;
@@ -176,6 +176,10 @@ pub(super) const REFUSALS: LineSearch = LineSearch { candidate: refusal_candidat
 
 /// What looks like a crash among the results of a report.
 pub(super) const ALARMS: LineSearch = LineSearch { candidate: alarm_candidate, tells: tells_alarm };
+
+/// What tells of a crash in front of an awaited text that is no verdict on tests.
+pub(super) const CRASHES_OF_START: LineSearch =
+    LineSearch { candidate: alarm_candidate, tells: tells_crash_of_start };
 
 /// Returns the first such line within a range of a log, unless the plan spells it out.
 pub(super) fn unspelled_line(

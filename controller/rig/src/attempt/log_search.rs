@@ -22,7 +22,8 @@ use super::begun_runs::{self, begun_run};
 use super::drain::{complete_line, shows_line};
 use super::error::AttemptError;
 use super::failed_results::{
-    ALARMS, FoundLine, KnownLines, REFUSALS, failed_result, find_in_blocks, quoted, unspelled_line,
+    ALARMS, CRASHES_OF_START, FoundLine, KnownLines, REFUSALS, failed_result, find_in_blocks,
+    quoted, unspelled_line,
 };
 use super::result_like::result_like;
 use super::unaccounted::UnaccountedSearch;
@@ -201,8 +202,9 @@ impl LogSearch {
 
     fn search(self) -> Result<LogFindings, AttemptError> {
         let allowed = PatternSet::new(&self.allowed).map_err(AttemptError::Patterns)?;
+        let doubtful_text = self.doubtful_text(&allowed)?;
         let failed_result = match self.first(|console| self.failed_in(console, &allowed))? {
-            None => self.error_in_awaited_line(&allowed)?,
+            None if doubtful_text.is_none() => self.error_in_awaited_line(&allowed)?,
             found => found,
         };
         let output = self.unaccounted(&allowed)?;
@@ -216,7 +218,6 @@ impl LogSearch {
         let output_behind = output_behind.and_then(|output| {
             Some(OutputBehind { lines: output.lines, first: first_line(&output)? })
         });
-        let doubtful_text = self.doubtful_text(&allowed)?;
         let mut earlier = self.earlier_ends.iter();
         let earlier = earlier.find_map(|EarlierEnd { file, at, until }| {
             self.suspicious_behind((file, *at), until, &allowed).transpose()
@@ -445,7 +446,8 @@ impl LogSearch {
     ) -> Result<Option<ByteRange>, AttemptError> {
         self.find_unknown(console, allowed, |log, judged, known| match known.crash_from {
             Some(from) => unspelled_line(log, from.max(judged.start)..judged.end, known, ALARMS),
-            None => Ok(None),
+            None if self.reported => Ok(None),
+            None => unspelled_line(log, judged.clone(), known, CRASHES_OF_START),
         })
     }
 

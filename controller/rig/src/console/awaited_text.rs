@@ -95,8 +95,9 @@ const FAILED: &str = "\
     failed failure timeout aborted crashed rejected cancelled canceled impossible unavailable denied refused";
 
 /// What a text may name that does not come: `boot complete| flag not set`.
-const SIGNS: &str =
-    "flag marker bit event signal message notification banner line interrupt irq reply ack";
+const SIGNS: &str = "\
+    flag marker bit event signal message notification banner line interrupt irq reply ack criterion criteria \
+    condition conditions threshold target goal level mark";
 const ABSENT: &str = "\
     not, missing, never, timeout, timed out, lost, was not, was never, was lost, is not, is missing, \
     has not, did not, didn't, never came";
@@ -434,10 +435,15 @@ fn is_restricted(last: &Word<'_>, behind: &str) -> bool {
 /// `rc=|-5`, `exit| code 3`, `passed|? no`, `DONE|!=OK`.
 fn is_failing_value(last: &Word<'_>, behind: &str, ends: &dyn Fn() -> bool) -> bool {
     let rest = behind.trim_ascii_start();
-    if rest.starts_with("!=") {
+    let next = words(behind);
+    // `DONE!=OK`, `checksum 0x12345678 != 0x12340000`
+    let is_value = |word: Option<&Word<'_>>| {
+        word.is_some_and(|word| word.text.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    let unequal = |at: usize| next.get(at).is_some_and(|word| word.before.trim_ascii() == "!=");
+    if rest.starts_with("!=") || is_value(next.first()) && unequal(1) {
         return true;
     }
-    let next = words(behind);
     let counts = || {
         let told = behind.trim_matches([' ', ',', ';', '(', ')', '[', ']', '-', '.', ':']);
         counts_failure(told)

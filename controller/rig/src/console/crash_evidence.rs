@@ -69,6 +69,16 @@ const BESIDE: &str = "\
     lr sp ra psr xpsr cpsr spsr gp tp r0 r1 r2 r3 r12 r13 r14 a0 a1 a2 ps eflags esp rsp mcause \
     scause mstatus sstatus exc_return msp psp";
 
+/// Words of a crash that has happened, none of which is the name of a setting or of a part of the system.
+const HAPPENED: &str = "\
+    faulted hardfault hardfaulted busfault usagefault panic panicked panicking crashed aborted segfault segfaulted \
+    smashing smashed deadlocked bugcheck assert assertion stackoverflow sigsegv sigabrt sigbus sigill sigfpe";
+
+/// Words of what a start says of its handlers, and of an earlier start.
+const OF_START: &str = "\
+    handler handlers hook hooks installed registered enabled level previous earlier last stored saved recovered \
+    uploaded erased history old";
+
 /// Words of a line that announces a fault, or expects it.
 const WANTED: &str = "\
     test tests testing inject injects injecting injected simulate simulating simulated expect \
@@ -102,6 +112,14 @@ pub(crate) fn tells_alarm(line: &str) -> bool {
     (is_fatal(line) || tells_foreign_crash(line) || words_tell_crash(line))
         && !is_wanted(line)
         && !announces(line)
+}
+
+/// Tells whether a line in front of an awaited text tells of a crash, though that is no verdict on tests: a start
+/// prints many other words of a crash.
+pub(crate) fn tells_crash_of_start(line: &str) -> bool {
+    let words = words(line);
+    let has = |list: &str| words.iter().any(|word| listed(list, &word.text));
+    has(HAPPENED) && !has(OF_START) && tells_alarm(line)
 }
 
 /// `Running abort on double free...`, `Assertion passed: (2=2) == (2=2)` of AUnit, and what libtest passes on

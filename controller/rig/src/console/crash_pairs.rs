@@ -24,6 +24,7 @@ const PAIRS: &[(&str, &str, &str)] = &[
     ("segmentation", "violation", ""),
     ("access", "violation", ""),
     ("illegal", "instruction", ""),
+    ("stack", "trace", ""),
     ("undefined", "instruction", ""),
     ("invalid", "opcode", ""),
     ("bus", "error", ""),

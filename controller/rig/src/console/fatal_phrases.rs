@@ -96,6 +96,7 @@ const LOGGED: &[&str] = &[
     "APM: WDG: T",
     "MFLT: Reset Causes",
     "ure virtual fn called",
+    "ure virtual method called",
     "ast chance handler",
     "spinning forever",
     "ERROR STOP",

@@ -19,6 +19,7 @@ ausnahmefehler
 speicherzugriffsfehler
 schutzverletzung
 schwerwiegender fehler
+schwerer fehler
 fataler fehler
 kritischer fehler
 abgestürzt

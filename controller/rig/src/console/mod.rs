@@ -87,7 +87,9 @@ pub(crate) use candidate_lines::candidate;
 pub use capture::{Console, Syncing};
 pub use clock::{ConsoleClock, Stamp, UnderWay};
 pub(crate) use crash_dump::{CrashDump, DUMP_REACH, registers_in_front, tells_unexpected};
-pub(crate) use crash_evidence::{alarm_candidate, tells_alarm, tells_crash, tells_fatal_end};
+pub(crate) use crash_evidence::{
+    alarm_candidate, tells_alarm, tells_crash, tells_crash_of_start, tells_fatal_end,
+};
 pub(crate) use cut_headline::is_cut_headline;
 pub use disk::LogState;
 pub(crate) use error_word::says_error;

@@ -44,6 +44,11 @@ const FORMS: &[(Miss, &str)] = &[
         Miss::Differs,
         r"\b(?:crc\d*|checksum|hash|sum|digest|sha\d*|md5)[ :=]+(HEX)[,;]? +(?:golden|stored|expected|reference|should be)[ :=]+(HEX)\b",
     ),
+    // `WHO_AM_I read 0x00, expected 0x68`
+    (
+        Miss::Differs,
+        r"\b(?:got|read|found|reads|returned|received)[ :=]+(0x[0-9a-f]+)[,;]? +\(?(?:but )?(?:expected|expect|wanted|want|should be)[ :=]+(0x[0-9a-f]+)\b",
+    ),
     // `address 0x0800c21a. Was 0x00 instead of 0x42`
     (Miss::Differs, r"\bwas (0x[0-9a-f]+),? (?:instead of|should be|expected) (0x[0-9a-f]+)\b"),
     // `latency max 900 us > 500 us limit`
@@ -81,7 +86,7 @@ const PARTS: &[(&str, &str)] = &[
 ];
 
 /// Text of which one stands in each such line, or in the second line of a pair.
-pub(super) const HINTS: &str = r"\b(?:should|must be|ought to|instead of|differs from|actual|want|computed|limit|minimum|maximum|required|need|at least|at most|target|budget|allowed|threshold|spec)\b|\b(?:stored|golden|reference|wrote|written|programmed|expect|expected)[ :=]+(?:0x|[0-9a-f]{4})|\bwas 0x|[0-9] ?/ ?[0-9]+ (?:ok|good|healthy)|[<>]=? ?-?[0-9]";
+pub(super) const HINTS: &str = r"\b(?:should|must be|ought to|instead of|differs from|actual|want|computed|limit|minimum|maximum|required|need|at least|at most|target|budget|allowed|threshold|spec)\b|\b(?:stored|golden|reference|wrote|written|programmed|expect|expected)[ :=]+(?:0x|[0-9a-f]{4})|\bwas 0x|\b(?:got|read|found|reads|returned|received)[ :=]+0x[0-9a-f]+[,;]? +\(?(?:but )?expect|[0-9] ?/ ?[0-9]+ (?:ok|good|healthy)|[<>]=? ?-?[0-9]";
 
 /// How a value misses the one that is required.
 #[derive(Debug, Clone, Copy)]

@@ -55,7 +55,7 @@ const FORMS: &[Form] = &[
         "leak-count",
         r"\b(?:leaks?|leaked)(?: (?:found|detected|count|size|bytes|blocks))?(?:\(s\))? ?[:=] ?0*[1-9][0-9]*(?: THINGS)?(?:[ ,;.]|$)",
     ),
-    ("leak-total", r"\b(?:leaked|leaking) 0*[1-9][0-9]* THINGS\b"),
+    ("leak-total", r"\b(?:leak|leaked|leaking) 0*[1-9][0-9]* THINGS\b"),
     (
         "leak-verdict",
         r"^(?:(?:error|fail(?:ed|ure)?|warning): ?)?(?:LeakSanitizer: )?(?:heap |memory )?leaks?(?:\(s\))? (?:found|detected)(?:[.!]+|: .*)?$|: (?:detected )?memory leaks?(?: detected)?[.!]*$",

@@ -18,6 +18,7 @@ use super::words::{Word, listed, words};
 const PATTERNS: &[&str] = &[
     // Watchdogs of tasks
     r"^\W*(?:watchdog|wdt|swdt) ?!",
+    r"\b(?:watchdog|wdt)\W{1,2}pre-?timeout\b",
     r"\b(?:task|thread|process|worker|job|core|cpu) \S{1,24} (?:is |was |has |got |seems )?(?:stuck|hung|starved|unresponsive|not responding)\b",
     r"\b(?:did not|didn't|failed to|has not) (?:check|checked) in\b",
     r"\bmissed (?:its |the |a )?(?:heartbeat|deadline|check-?in)s?(?:$|[ ,.!(]+[^0 ]|: *[^0 ])",
@@ -26,11 +27,15 @@ const PATTERNS: &[&str] = &[
     r"\b(?:shutdownos|(?:protection|error|shutdown)hook)\W{1,3}e_os_",
     r"\bfault_code_(?:[a-mo-z]|n[a-np-z])",
     r"\bover-?(?:current|voltage|temperature|speed) trip(?:ped)?(?:$|[,.!;])",
+    r"\bover-? ?(?:current|voltage|temperature|speed)\b.*\b(?:shutting down|shut ?down|outputs? off)\b",
     // A safe state
     r"^\W*(?:safe[ -](?:state|mode)|fail-?safe(?: (?:state|mode))?|emergency stop)\W*$",
-    r"\b(?:enter|entering|entered|switch(?:ing|ed)? to|going (?:in)?to|fall(?:ing)? back to|into) (?:the |a )?(?:safe[ -](?:state|mode)|fail-?safe|limp mode|degraded mode)\b",
-    r"\b(?:safe[ -](?:state|mode)|fail-?safe|emergency stop) (?:was |is )?(?:entered|reached|triggered|activated|engaged|latched)\b",
+    r"\b(?:enter|entering|entered|enters|switch(?:ing|ed)? to|going (?:in)?to|fall(?:ing)? back to|into) (?:the |a )?(?:safe[ -](?:state|mode)|fail-?safe|limp mode|degraded mode)\b",
+    r"\b(?:safe[ -]?(?:state|mode)|fail-?safe|emergency stop)\W{1,3}(?:was |is )?(?:entered|reached|triggered|activated|engaged|latched)\b",
+    r"\bboot ?loop (?:was )?(?:detected|found)\b",
     // Memory
+    r"\b(?:state|context|stack|heap) (?:is |was |has been )?destroyed\b",
+    r"\bstack\w*\b.*\b(?:used|usage|full)\W{1,3}100 ?%",
     r"^\W*(?:\w+: )?(?:heap|stack|memory|pool)(?: is| was)? exhausted\b",
     r"\bout of (?:heap|stack|ram)\b",
     r"\buse[ -]after[ -]free\b",
@@ -39,6 +44,8 @@ const PATTERNS: &[&str] = &[
     r"\bbuffer over(?:run|flow) (?:detected|in|at)\b",
     r"^overflow in (?:task |thread )?\W?\w+\W*$",
     // Hardware
+    r"\bdouble[ -]bit (?:ecc|error)\b",
+    r"\b(?:lost interrupt|interrupt lost)\b",
     r"\b(?:ecc|parity) error(?:$|[ !.]| *: *[^0 ])",
     r"^\W*brown-?out(?: (?:detected|reset))?\W*$",
     r"^\W*(?:cpu|core \d|mcu|processor) (?:is )?halted\W*$",
@@ -47,6 +54,7 @@ const PATTERNS: &[&str] = &[
     r"\bwatchdog\b.*\bfired\b",
     r"\bexit(?:ing|ed|s)? with (?:status|code|error) -?0*[1-9]|\b_?x?exit ?\(?-0*[1-9]",
     // Assertions of kernels
+    r"\bconfig_?assert(?: failed| at| in| line|\W+\w+\.[ch]:)",
     r"^\W*(?:config_?assert|bug_on|warn_on)\b",
     r"\bcpu: \d+ (?:uid: \d+ )?pid: \d+ at \S",
     // Languages and their runtimes

@@ -32,7 +32,8 @@ const GOES_ON: &str = "\
 /// Words behind one of trouble that name a part of the system, or a measure of it.
 const THINGS: &str = "\
     code codes ratio rate rates counter counters count counts handler handlers handling correction \
-    detection injection threshold budget vector led log logging mask section sections mode modes rms";
+    detection injection threshold budget vector led log logging mask section sections mode modes rms \
+    attempt attempts try tries";
 
 /// Words that return as a value: `xAreQueuesStillRunning() returned false`.
 const VALUES: &str = "false pdfalse pdfail null";
@@ -87,6 +88,8 @@ fn is_trouble(words: &[Word<'_>], at: usize) -> bool {
     // `should fail`, `max error was 1.2`
     let before = at.checked_sub(1).map_or("", |before| words[before].text.as_str());
     let wanted = word.text == "fail" && listed("should must may can could will would to", before);
+    // `1 expected failures`
+    let wanted = wanted || before == "expected" && word.text.ends_with('s');
     let deviation =
         word.text == "error" && listed("max min mean rms relative absolute average", before);
     // `0 of 256 pages differ`

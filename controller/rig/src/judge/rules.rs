@@ -701,8 +701,8 @@ fn suspicious_output(seen: &Observation) -> Option<Verdict> {
 fn alarm(seen: &Observation) -> Option<Verdict> {
     let line = seen.alarm.as_ref()?;
     let summary = format!(
-        "during the tests the target printed what looks like a crash: {} \
-         (if a test prints it on purpose: --allow REGEX, or `allow_output` of profile or plan)",
+        "before the end the target printed what looks like a crash: {} \
+         (if it does so on purpose: --allow REGEX, or `allow_output` of profile or plan)",
         line.text
     );
     Some(verdict(Cause::SuspiciousOutput, summary, vec![line.evidence()]))

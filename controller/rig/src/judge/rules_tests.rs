@@ -327,7 +327,7 @@ fn suspicious_output_takes_a_pass_and_nothing_else() {
     let line = || Some(ByteRange { text: "panic: x".to_owned(), ..ByteRange::default() });
     let behind = Observation { suspicious: line(), ..green() };
     let among = Observation { alarm: line(), ..green() };
-    for (seen, told) in [(behind, "behind the end"), (among, "during the tests")] {
+    for (seen, told) in [(behind, "behind the end"), (among, "before the end")] {
         let verdict = judge(&seen);
         assert_eq!(verdict.cause, Cause::SuspiciousOutput);
         assert!(verdict.summary.contains(told), "{}", verdict.summary);
