@@ -24,7 +24,7 @@ static void guard_stack(void)
     MPU_RASR = 1u << 28 | 7u << 1 | 1;
     MPU_CTRL = 5;
     SHCSR |= 1u << 16;
-    /* With interrupts masked, it would be a HardFault, which the unit does not refuse anything. */
+    /* With interrupts masked, it would be a HardFault, in which the unit refuses nothing. */
     __asm volatile("cpsie i\n"
                    "dsb\n"
                    "isb\n");

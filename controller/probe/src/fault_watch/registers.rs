@@ -318,7 +318,10 @@ impl DebugPort for CurrentRegisters {
     }
 
     fn runs_on(&mut self) {
-        (self.last, self.code, self.ahead) = (None, None, None);
+        if let Some(ahead) = self.ahead.take() {
+            ahead.abort();
+        }
+        (self.last, self.code) = (None, None);
     }
 }
 

@@ -3,8 +3,9 @@
 //!
 //! # Design
 //! What stands beside an awaited text is a failed result only in the forms of one. But this line is the
-//! reason of a pass, so the word `ERROR` is enough, unless the pattern spells a failure out itself. The
-//! level of a logger in front of the line is no such word: a plan may await a message of any level.
+//! reason of a pass, so the word `ERROR` is enough, and so is trouble or a crash in the part of the sentence
+//! that begins with the text (`sync| lost`), unless the pattern spells a failure out itself. The level of a
+//! logger in front of the line is no such word: a plan may await a message of any level.
 
 use std::fs::File;
 use std::io;
@@ -102,8 +103,11 @@ impl AwaitedLine {
             // `sync| lost`, `temp| sensor: read error -5`, but not `complete|, old image invalid`
             let behind = &self.bytes[part.end..];
             let clause = behind.iter().position(|byte| b",;(.".contains(byte));
-            let clause = &self.bytes[part.start..part.end + clause.unwrap_or(behind.len())];
-            in_clause |= trouble(&readable(clause)) && !trouble(&text);
+            let end = part.end + clause.unwrap_or(behind.len());
+            let clause = readable(&self.bytes[part.start..end]);
+            // `No |unit tests| have failed`
+            let whole = || trouble(message(&readable(&self.bytes[..end])));
+            in_clause |= trouble(&clause) && !trouble(&text) && whole();
             beside[part].fill(b' ');
         }
         // `ASSERT: |app_ready| == true failed at main.c:10`
@@ -232,7 +236,7 @@ mod tests {
             let none = PatternSet::new(&[]).unwrap();
             let line = AwaitedLine::read(&file, end).unwrap().error_beside(parts, &none);
             assert_eq!(line.is_some(), found, "{log:?}");
-            let allowed = PatternSet::new(&["tick".parse().unwrap()]).unwrap();
+            let allowed = PatternSet::new(&["tick|sync|temp|tls".parse().unwrap()]).unwrap();
             let line = AwaitedLine::read(&file, end).unwrap();
             assert_eq!(line.error_beside(parts, &allowed), None, "{log:?}");
         }

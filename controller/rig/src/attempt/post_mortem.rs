@@ -187,6 +187,7 @@ impl Examination<'_> {
         let looked = async {
             if self.current_fault(debug).await?.is_some() {
                 // A test may provoke a fault and step over it just now.
+                debug.runs_on();
                 run_on(control, AGAIN).await;
                 if let Some(fault) = self.current_fault(debug).await? {
                     return Ok(Some(fault));

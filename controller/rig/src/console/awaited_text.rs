@@ -107,6 +107,10 @@ const CRASH_ENDS: &str = "\
     halt halted halting reset resetting reboot rebooting restart restarting stopped dead hang syncing \
     bounds overflow overflowed underflow interrupt trap dump registers exited signal";
 
+/// What a thing does that comes, or how it is found.
+const COMES: &str = "\
+    detected found seen reached present received available set established connected up ready";
+
 /// Words that name what was to be and is not.
 const WANTED: &str = "expected expects expect expecting wanted want";
 
@@ -418,7 +422,8 @@ fn is_restricted(last: &Word<'_>, behind: &str) -> bool {
     let reason = || {
         let is_reason = |word: &Word<'_>| {
             let joint = word.before.trim_ascii_start();
-            listed(REASONS, &word.text) || joint.starts_with([',', ';', ':', '('])
+            listed(REASONS, &word.text)
+                || joint.starts_with([',', ';', ':', '(']) && number(word).is_none()
         };
         next.get(1).is_none_or(is_reason)
     };
@@ -426,7 +431,8 @@ fn is_restricted(last: &Word<'_>, behind: &str) -> bool {
         || listed(SIGNS, &first.text) && phrases(ABSENT).any(|phrase| begins_at(1, phrase));
     // `not detected, giving up`
     let clause = 1 + next.iter().skip(1).take_while(|word| joined(word.before)).count();
-    let denied = listed("not never", &first.text) && clause <= 2;
+    let came = || next.get(1).is_some_and(|word| listed(COMES, &word.text));
+    let denied = listed("not never", &first.text) && (next.len() <= 2 || clause <= 2 && came());
     phrases(RESTRICTIONS).any(begins)
         || absent()
         || joined(&joint) && (denied || listed(FAILED, &first.text) && reason())

@@ -76,7 +76,7 @@ const HAPPENED: &str = "\
 
 /// Words of what a start says of its handlers, and of an earlier start.
 const OF_START: &str = "\
-    handler handlers hook hooks installed registered enabled level previous earlier last stored saved recovered \
+    handler handlers hook hooks action installed registered enabled level previous earlier last stored saved recovered \
     uploaded erased history old";
 
 /// Words of a line that announces a fault, or expects it.

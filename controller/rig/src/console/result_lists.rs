@@ -373,7 +373,9 @@ fn is_detail(verdict: &str, after: &str) -> bool {
     let words = detail.bytes().any(|b| b.is_ascii_alphabetic()) || first.starts_with('@');
     if listed(LEVELS, &verdict.to_ascii_lowercase()) {
         let behind = detail[first.len()..].trim_ascii_start();
-        return code && !behind.starts_with(char::is_alphanumeric);
+        // `mmc0: error -110 whilst initialising`
+        let logged = verdict == "error" && behind.starts_with(char::is_alphanumeric);
+        return code && !logged;
     }
     code || words && !listed(COMPOUNDS, &first.to_ascii_lowercase())
 }

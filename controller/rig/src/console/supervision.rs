@@ -24,9 +24,9 @@ const PATTERNS: &[&str] = &[
     r"\bmissed (?:its |the |a )?(?:heartbeat|deadline|check-?in)s?(?:$|[ ,.!(]+[^0 ]|: *[^0 ])",
     r"\b(?:heartbeat|deadline|check-?in) (?:was |is )?(?:missed|lost)\b(?:$|[ ,.!(]+[^0 ]|: *[^0 ])",
     // Hooks of OSEK and AUTOSAR, a drive's own codes, and what trips a power stage
-    r"\b(?:shutdownos|(?:protection|error|shutdown)hook)\W{1,3}e_os_",
-    r"\bfault_code_(?:[a-mo-z]|n[a-np-z])",
-    r"\bover-?(?:current|voltage|temperature|speed) trip(?:ped)?(?:$|[,.!;])",
+    r"\b(?:shutdownos|(?:protection|error|shutdown)hook)\b.{1,24}\be_os_",
+    r"\bfault_code_[a-z0-9]",
+    r"\b(?:over|under)[- ]?(?:current|voltage|temp(?:erature)?|speed) trip(?:ped)?(?:$|[,.!;]| at |: *[^0-9 ])",
     r"\bover-? ?(?:current|voltage|temperature|speed)\b.*\b(?:shutting down|shut ?down|outputs? off)\b",
     // A safe state
     r"^\W*(?:safe[ -](?:state|mode)|fail-?safe(?: (?:state|mode))?|emergency stop)\W*$",
@@ -35,7 +35,7 @@ const PATTERNS: &[&str] = &[
     r"\bboot ?loop (?:was )?(?:detected|found)\b",
     // Memory
     r"\b(?:state|context|stack|heap) (?:is |was |has been )?destroyed\b",
-    r"\bstack\w*\b.*\b(?:used|usage|full)\W{1,3}100 ?%",
+    r"stack\w*\b.*\b(?:used|usage|full)\W{1,3}100 ?%",
     r"^\W*(?:\w+: )?(?:heap|stack|memory|pool)(?: is| was)? exhausted\b",
     r"\bout of (?:heap|stack|ram)\b",
     r"\buse[ -]after[ -]free\b",
@@ -82,6 +82,10 @@ const DENIALS: &str = "\
 /// Denials that are also what follows from an event: `deadline missed, outputs off`.
 const SWITCHED: &str = "off disabled";
 
+/// Ends of `FAULT_CODE_x` that name no fault.
+const NO_CODES: &str = "\
+    none ok no no_fault no_error clear cleared count mask reset reg register status last success undefined";
+
 /// Words that do not take back what is absent.
 const ABSENT: &str = "no not";
 
@@ -112,14 +116,25 @@ pub(super) fn tells_intervention(text: &str) -> bool {
     let follows = |word: &str| {
         let unswitched = |part: &str| !words(part).iter().any(|word| listed(SWITCHED, &word.text));
         listed(SWITCHED, word)
-            && text.split(", ").any(|part| {
+            && text.split([',', ';', '.', '!']).flat_map(|part| part.split(" - ")).any(|part| {
                 EVENTS.as_ref().is_some_and(|events| events.is_match(part)) && unswitched(part)
             })
     };
+    if !absent && !told(&EVENTS) {
+        return false;
+    }
     let words = words(text);
+    // Of the names of a code, those that name none.
+    let no_code = |word: &str| {
+        let code = word.strip_prefix("fault_code_");
+        code.is_some_and(|code| listed(NO_CODES, code))
+    };
+    if words.iter().any(|word| no_code(&word.text)) {
+        return false;
+    }
     let none = words.last().is_some_and(counts_none);
     let denied = none || words.iter().any(|word| denies(&word.text) && !follows(&word.text));
-    (absent || told(&EVENTS)) && (thrown() || !denied)
+    thrown() || !denied
 }
 
 #[cfg(test)]

@@ -73,6 +73,10 @@ impl HaltPace {
 /// Shortest time between two halts.
 const SHORTEST: Duration = Duration::from_millis(1);
 
+/// How long it may take to understand a report behind its last byte. What takes longer may be a stop of the whole
+/// host, of which nothing is counted as lost, or output from in front of what the plan did last.
+const UNDERSTOOD: Duration = Duration::from_millis(5);
+
 /// Where a quiet period begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum QuietFrom {
@@ -97,7 +101,7 @@ impl LostSince {
         Self::since(Instant::now(), total)
     }
 
-    /// Begins at an earlier moment, where `total` has been lost in all by now. A wait for a processor that is
+    /// Begins at an earlier moment; `total` has been lost in all by now. A wait for a processor that is
     /// not over yet is in no total, and may have begun at that moment.
     fn since(began: Instant, total: Duration) -> Self {
         Self { began, before: total }
@@ -156,7 +160,7 @@ impl Actions<'_> {
                 }
                 () = run_out(&board, &quiet, pace.at()) => {}
             }
-            self.halt().await?;
+            let halted = self.halt().await?;
             counted = lost.of(self.lost_time().await?);
             // As long as the lost time that was counted, which goes on while the board stands.
             let over = began.elapsed();
@@ -170,7 +174,9 @@ impl Actions<'_> {
                 let whole = if printed { &bound } else { &quiet };
                 let listened = Listened { had: whole.had(&board, over), printing: !is_quiet };
                 board.report(Observed::Listened(listened));
-                self.look_ahead();
+                if halted {
+                    self.look_ahead();
+                }
                 break if is_quiet { quiet } else { bound };
             }
             self.run_on().await?;
@@ -191,8 +197,8 @@ impl Actions<'_> {
         }
     }
 
-    /// Returns since when no console has printed, later by the time that the board has lost in `total` since
-    /// its launch: no more of it was lost since the last output.
+    /// Returns since when no console has printed, [`UNDERSTOOD`] ago at the most, and later by the time that the
+    /// board has lost in `total` since its launch.
     fn silent_since(&self, total: Duration) -> Instant {
         let now = Instant::now();
         let states = self.board.lines.values().map(|line| line.handle.state());
@@ -202,7 +208,7 @@ impl Actions<'_> {
             return now;
         };
         let silent = Duration::from_nanos(self.clock.stamp().mono_ns.saturating_sub(last));
-        now.checked_sub(silent.saturating_sub(total)).unwrap_or(now)
+        now.checked_sub(silent.saturating_sub(total).min(UNDERSTOOD)).unwrap_or(now)
     }
 
     /// Watches the target for the quiet period before the plan takes the power at its end. What shows
@@ -221,15 +227,15 @@ impl Actions<'_> {
         })
     }
 
-    /// Halts the board where that is possible; all that it has printed is captured then.
-    pub(in crate::attempt) async fn halt(&mut self) -> Result<(), ActionFailure> {
+    /// Halts the board and tells whether it stands; all that it has printed is captured then.
+    pub(in crate::attempt) async fn halt(&mut self) -> Result<bool, ActionFailure> {
         let Some(control) = &mut self.protocols.control else {
             self.board.drained().await;
-            return Ok(());
+            return Ok(false);
         };
         // Set before the halt: if this future is dropped, the board may be halted or not.
         self.halted = true;
-        control.halt().await.map(drop).map_err(|error| by_driver(&error))
+        control.halt().await.map_err(|error| by_driver(&error))
     }
 
     /// Lets a halted board run on.
