@@ -276,7 +276,9 @@ fn is_denied(before: &str, text: &[Word<'_>], behind: &str) -> bool {
             return false;
         }
         let refused = || word.text == "to" && at > 0 && listed(REFUSALS, &front[at - 1].text);
-        let none = || count == 0 && word.text == "0" && text.iter().any(is_good);
+        // `0 tests passed`, but not `app 2.0 ready`
+        let whole = || !word.before.ends_with(['.', '-', ':', '/', '_', '+']);
+        let none = || count == 0 && word.text == "0" && whole() && text.iter().any(is_good);
         if listed(DENIALS, &word.text) || refused() || none() {
             // `no |unit tests| have failed`
             return !(matches!(word.text.as_str(), "no" | "none") && names_failure(behind));
