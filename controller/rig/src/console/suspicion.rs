@@ -296,7 +296,7 @@ fn heads_error(text: &str) -> bool {
     // `IntQ ERROR - tick count 25000`, of FreeRTOS' demonstrations.
     let told = words.iter().zip(words.iter().skip(1)).take(2).any(|(word, next)| {
         word.raw == "ERROR" && next.before == " - " && word.before.trim().is_empty()
-    }) && !words.first().is_some_and(|word| word.text == "no");
+    }) && words.first().is_none_or(|word| word.text != "no");
     (named && headed || placed || told) && !denied(&words, 0)
 }
 
