@@ -11,12 +11,13 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 
+use super::after_end::is_doubtful;
 use super::failed_results::{FoundLine, quotable, read_some};
 use crate::console::lines::MAX_LINE;
 use crate::console::log_prefix::without_prefix;
 use crate::console::{
-    AwaitedDoubt, PatternSet, awaited_doubt, is_suspicious, names_failure, names_test, readable,
-    says_error, tells_failure, tells_trouble,
+    AwaitedDoubt, PatternSet, awaited_doubt, names_failure, names_test, readable, says_error,
+    tells_failure,
 };
 
 /// Fewest letters of a text that a later line may take back.
@@ -86,13 +87,12 @@ impl AwaitedLine {
     }
 
     /// Returns the line if it says `ERROR` beside the parts that the pattern spells out, or if it tells of a
-    /// failure that they are a part of.
+    /// failure that they are a part of, or of trouble in the part of the sentence that begins with one of them.
     pub(super) fn error_beside(
         self,
         spelled: &[Range<u64>],
         allowed: &PatternSet,
     ) -> Option<FoundLine> {
-        let trouble = |text: &str| is_suspicious(text) || tells_trouble(text);
         let mut beside = self.bytes.clone();
         let mut in_clause = false;
         for part in spelled.iter().filter_map(|part| self.index(part)) {
@@ -106,8 +106,8 @@ impl AwaitedLine {
             let end = part.end + clause.unwrap_or(behind.len());
             let clause = readable(&self.bytes[part.start..end]);
             // `No |unit tests| have failed`
-            let whole = || trouble(message(&readable(&self.bytes[..end])));
-            in_clause |= trouble(&clause) && !trouble(&text) && whole();
+            let whole = || is_doubtful(message(&readable(&self.bytes[..end])));
+            in_clause |= is_doubtful(&clause) && !is_doubtful(&text) && whole();
             beside[part].fill(b' ');
         }
         // `ASSERT: |app_ready| == true failed at main.c:10`

@@ -3,8 +3,8 @@
 //!
 //! # Design
 //! Such a line names no crash. What it names (`safe state`, `heartbeat`) is also a setting, so it
-//! counts where it tells of an event: alone in its line, or with a verb. Only output behind the end
-//! of a report is looked at. `suspicion_lines.toml` holds examples.
+//! counts where it tells of an event: alone in its line, or with a verb. Only output behind an
+//! end is looked at, and the line of an awaited text. `suspicion_lines.toml` holds examples.
 
 use std::sync::LazyLock;
 

@@ -6,8 +6,8 @@
 //! a retry, as a warning or for information is ordinary, and so is a count of zero. A line with the level of
 //! an error counts by that level alone, unless it tells of a retry.
 //! What is told in none of these words has one of a few forms (`trouble_forms`).
-//! Nothing is asked of output in front of an end, or behind a text that a plan waits for: there firmware
-//! tells of such things all the time. `trouble_lines.toml` holds the lines that the words were chosen by.
+//! Nothing is asked of output in front of an end, or behind the line of a text that a plan waits for: there
+//! firmware tells of such things all the time. `trouble_lines.toml` holds the lines that the words were chosen by.
 
 use super::failed_result::{is_hex_dump, is_of_none};
 use super::log_prefix::texts;

@@ -697,7 +697,8 @@ fn suspicious_output(seen: &Observation) -> Option<Verdict> {
     Some(verdict(Cause::SuspiciousOutput, summary, vec![line.evidence()]))
 }
 
-/// Among the results, a test may print such a line on purpose, and then the plan or the profile knows it.
+/// Among the results, or in front of an awaited text, firmware may print such a line on purpose, and then the plan
+/// or the profile knows it.
 fn alarm(seen: &Observation) -> Option<Verdict> {
     let line = seen.alarm.as_ref()?;
     let summary = format!(
